@@ -1,0 +1,1 @@
+# TwELL and the cpu backend's feed-forward layer.

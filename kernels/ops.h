@@ -1,0 +1,212 @@
+/* The operations table: all that a transformer's forward pass needs, one row a
+ * backend. `ref` is the specification (tests only: naive, double), `cpu` and
+ * `cuda` are tested against it.
+ *
+ *     const struct tw_ops *ops;
+ *     tw_ops_find("cpu", &ops, &err);
+ *     ops->init(&(struct tw_ops_config){.threads = 2}, &ctx, &err);
+ *     ops->weight_load(ctx, &matrix, &w, &err);        // once a model
+ *     ops->start(ctx, batch, &err);                    // once a batch
+ *     ops->embed(ctx, x, w, 1.0f, &err); ...
+ *     ops->finish(ctx, &err);                          // obs valid from here
+ *
+ * Conventions. An *activation buffer* comes from alloc and holds rows of the
+ * started batch, row-major [rows][width], in the backend's compute type (cpu,
+ * ref: float). Weights are described by struct tw_matrix, row-major [out][in]
+ * as in the checkpoint, and stay the caller's: mapped memory that outlives the
+ * weight. Every slot returns TW_OK or fills err; a NULL slot means the backend
+ * can't (TW_ERR_UNSUPPORTED by the caller, with the name): never a silent
+ * fall-back to another backend.
+ *
+ * Determinism. A row's result depends on its sequence's rows up to it and on
+ * its place in the sequence alone: never on the batch, the threads or the
+ * sequence's place in the batch. */
+#ifndef TW_KERNELS_OPS_H
+#define TW_KERNELS_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/active.h"
+#include "base/batch.h"
+#include "base/dtype.h"
+#include "base/obs.h"
+#include "kernels/activation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A stored matrix: row-major [rows][cols], or a vector with rows = 1. data
+ * NULL: absent (no bias). */
+struct tw_matrix {
+    const void *data;
+    enum tw_dtype dtype; /* F32, BF16 or F16 */
+    int64_t rows, cols;
+};
+
+struct tw_ops_config {
+    int threads;         /* cpu: workers; 0: all cores at hand */
+    int device;          /* cuda: device number */
+    int64_t keep_bytes;  /* widened weights that may stay in memory between
+                          * batches; 0: the backend's default */
+};
+
+enum tw_norm_kind { TW_NORM_RMS, TW_NORM_LAYER };
+
+struct tw_norm {
+    enum tw_norm_kind kind;
+    float eps;
+    struct tw_matrix weight, bias; /* [1][width]; bias may be absent */
+};
+
+/* Rotary embedding, half-split layout (Llama): pair (i, i + dims/2) turns by
+ * position * inv_freq[i]. Frequencies are computed by the model (scaling
+ * rules live there). */
+struct tw_rope {
+    int64_t dims;          /* rotated leading dimensions of a head, even */
+    const float *inv_freq; /* [dims/2] */
+    float scale;           /* multiplies sin and cos; 1 */
+};
+
+struct tw_attention {
+    int64_t heads, kv_heads, head_dim; /* heads % kv_heads == 0 */
+    float scale;                       /* on q.k, usually 1/sqrt(head_dim) */
+    int64_t window;                    /* keys seen, itself included; 0: all */
+    float soft_cap;                    /* c: c tanh(s/c); 0: none */
+    const float *alibi;                /* [heads] slopes, NULL: none */
+};
+
+enum tw_ffn_path {
+    TW_FFN_TWELL, /* sparse, rows with an overflowing tile routed dense */
+    TW_FFN_DENSE  /* dense for every row (SiLU, GELU, or a plan's wish) */
+};
+
+/* One feed-forward layer. Gated: h = act(x Wg^T + bg) * (x Wu^T + bu); plain
+ * (gate.data NULL): h = act(x Wu^T + bu); y = h Wd^T + bd. */
+struct tw_ffn_desc {
+    int64_t d_model, d_ff;
+    struct tw_activation activation;
+    struct tw_matrix gate, up;          /* [d_ff][d_model] */
+    struct tw_matrix down;              /* [d_model][d_ff] */
+    struct tw_matrix gate_bias, up_bias; /* [1][d_ff], may be absent */
+    struct tw_matrix down_bias;         /* [1][d_model], may be absent */
+    enum tw_ffn_path path;
+    const struct tw_active *apply;      /* --apply: h = 0 where not active, and
+                                         * the pattern is this; NULL: none */
+};
+
+/* What to count: definitions (the first is the primary) and where. */
+struct tw_probes {
+    int count;
+    const struct tw_active *active; /* [count] */
+};
+
+/* Loss head: logits = x W^T (+ bias), in chunks of the vocabulary that are
+ * never all in memory. */
+struct tw_head {
+    struct tw_matrix bias;       /* [1][vocab], may be absent */
+    float soft_cap;              /* c tanh(z/c); 0: none */
+    float scale;                 /* multiplies the logits; 1 */
+    int64_t logit_rows;          /* rows whose logits are wanted, usually 0 */
+    const int64_t *logit_row;    /* [logit_rows] */
+    float *logits;               /* [logit_rows][vocab] host memory */
+};
+
+struct tw_weight; /* a backend's form of one matrix */
+struct tw_ffn;    /* a backend's form of one feed-forward layer */
+
+struct tw_ops {
+    const char *name;
+
+    /* Life. probe: TW_OK if this machine can run the backend, else the reason
+     * in err. fini takes NULL. */
+    enum tw_status (*probe)(struct tw_error *err);
+    enum tw_status (*init)(const struct tw_ops_config *config, void **ctx,
+                           struct tw_error *err);
+    void (*fini)(void *ctx);
+
+    /* "cpu: 2 threads, SkylakeX" and the type products are computed in
+     * ("float32"): static or owned by ctx. */
+    const char *(*device)(void *ctx);
+    const char *compute_dtype;
+
+    /* Activation buffers: elements of the compute type. */
+    enum tw_status (*alloc)(void *ctx, int64_t elements, void **buffer,
+                            struct tw_error *err);
+    void (*free)(void *ctx, void *buffer);
+    /* Copies between host floats and a buffer, for tests and --compare. */
+    enum tw_status (*upload)(void *ctx, void *buffer, const float *host,
+                             int64_t elements, struct tw_error *err);
+    enum tw_status (*download)(void *ctx, float *host, const void *buffer,
+                               int64_t elements, struct tw_error *err);
+
+    /* Weights. The matrix's memory must outlive the weight. */
+    enum tw_status (*weight_load)(void *ctx, const struct tw_matrix *matrix,
+                                  struct tw_weight **weight,
+                                  struct tw_error *err);
+    void (*weight_free)(void *ctx, struct tw_weight *weight);
+    enum tw_status (*ffn_load)(void *ctx, const struct tw_ffn_desc *desc,
+                               struct tw_ffn **ffn, struct tw_error *err);
+    void (*ffn_free)(void *ctx, struct tw_ffn *ffn);
+
+    /* The batch all following calls are about, until finish. It and every obs
+     * given stay the caller's and untouched by him until finish returns. */
+    enum tw_status (*start)(void *ctx, const struct tw_batch *batch,
+                            struct tw_error *err);
+    enum tw_status (*finish)(void *ctx, struct tw_error *err);
+    /* "This layer's weights are done for this batch": copies beyond
+     * keep_bytes are dropped. */
+    void (*layer_end)(void *ctx);
+
+    /* y[rows][w.cols] = scale * w[token]; */
+    enum tw_status (*embed)(void *ctx, void *y, const struct tw_weight *w,
+                            float scale, struct tw_error *err);
+    /* y = norm(x), width columns; y may be x. */
+    enum tw_status (*norm)(void *ctx, void *y, const void *x, int64_t width,
+                           const struct tw_norm *norm, struct tw_error *err);
+    /* y[rows][w.rows] = x[rows][w.cols] w^T (+ bias) (+ residual); residual may
+     * be y. */
+    enum tw_status (*matmul)(void *ctx, void *y, const void *x,
+                             const struct tw_weight *w,
+                             const struct tw_matrix *bias, const void *residual,
+                             struct tw_error *err);
+    /* In place on x[rows][heads * head_dim]; position = place in sequence. */
+    enum tw_status (*rope)(void *ctx, void *x, int64_t heads, int64_t head_dim,
+                           const struct tw_rope *rope, struct tw_error *err);
+    /* y[rows][heads*head_dim]; q likewise, k and v [rows][kv_heads*head_dim];
+     * causal within each sequence. */
+    enum tw_status (*attention)(void *ctx, void *y, const void *q,
+                                const void *k, const void *v,
+                                const struct tw_attention *attention,
+                                struct tw_error *err);
+    /* y = act(gate) * up, or act(gate) where up is NULL; [rows][width]. */
+    enum tw_status (*act_mul)(void *ctx, void *y, const void *gate,
+                              const void *up, int64_t width,
+                              const struct tw_activation *activation,
+                              struct tw_error *err);
+    /* y[rows][d_model] = residual + FFN(x), counting into obs (already reset,
+     * probes as many as obs has). Counting never changes an output bit. */
+    enum tw_status (*ffn)(void *ctx, void *y, const void *x,
+                          const void *residual, struct tw_ffn *ffn,
+                          const struct tw_probes *probes,
+                          struct tw_layer_obs *obs, struct tw_error *err);
+    /* Fills obs->nll if not NULL, and the wanted logits. */
+    enum tw_status (*head_nll)(void *ctx, const void *x,
+                               const struct tw_weight *w,
+                               const struct tw_head *head,
+                               struct tw_head_obs *obs, struct tw_error *err);
+};
+
+extern const struct tw_ops tw_ops_cpu;
+
+/* The backend of that name ("cpu", "cuda"; "auto": cuda where it can run, else
+ * cpu). Returns TW_OK, or TW_ERR_UNSUPPORTED with the reason. Static. */
+TW_MUST_USE enum tw_status tw_ops_find(const char *name,
+                                       const struct tw_ops **ops,
+                                       struct tw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* A checkpoint on disk: where it is, its config.json, its tensors. Knows
+ * formats, not model families (those are src/model). */
+#ifndef TW_LOAD_CHECKPOINT_H
+#define TW_LOAD_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "load/safetensors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_config; /* a parsed config.json */
+
+struct tw_checkpoint {
+    char *directory; /* resolved */
+    char *name;      /* last path part; for org/name its name */
+    struct tw_config *config;
+    struct tw_tensors tensors;
+};
+
+/* model: a directory, a file inside one (config.json, *.safetensors), or
+ * org/name found offline in the Hugging Face cache ($HF_HUB_CACHE, else
+ * $HF_HOME/hub, else ~/.cache/huggingface/hub; refs/main, else the newest
+ * snapshot). Returns TW_OK, TW_ERR_NOT_FOUND saying where it looked, or the
+ * error of the part that failed. Close with tw_checkpoint_close. */
+TW_MUST_USE enum tw_status tw_checkpoint_open(const char *model,
+                                              struct tw_checkpoint *checkpoint,
+                                              struct tw_error *err);
+void tw_checkpoint_close(struct tw_checkpoint *checkpoint);
+
+/* The directory alone, for tokenizers and info (tw_free). */
+TW_MUST_USE enum tw_status tw_checkpoint_find(const char *model,
+                                              char **directory, char **name,
+                                              struct tw_error *err);
+
+/* config.json. Every lookup is remembered, so that `info` can list the fields
+ * used and those ignored. A dotted name descends ("rope_parameters.rope_theta").
+ * The _or forms give `fallback` where the field is absent or null; the others
+ * fail with TW_ERR_FORMAT "config.json: no field 'x'", a field of the wrong
+ * type fails in both ("config.json: field 'x' is not an integer"). */
+TW_MUST_USE enum tw_status tw_config_open(const char *path,
+                                          struct tw_config **config,
+                                          struct tw_error *err);
+void tw_config_close(struct tw_config *config);
+bool tw_config_has(struct tw_config *config, const char *field);
+TW_MUST_USE enum tw_status tw_config_int(struct tw_config *config,
+                                         const char *field, int64_t *value,
+                                         struct tw_error *err);
+TW_MUST_USE enum tw_status tw_config_int_or(struct tw_config *config,
+                                            const char *field, int64_t fallback,
+                                            int64_t *value,
+                                            struct tw_error *err);
+TW_MUST_USE enum tw_status tw_config_real(struct tw_config *config,
+                                          const char *field, double *value,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_config_real_or(struct tw_config *config,
+                                             const char *field,
+                                             double fallback, double *value,
+                                             struct tw_error *err);
+TW_MUST_USE enum tw_status tw_config_bool_or(struct tw_config *config,
+                                             const char *field, bool fallback,
+                                             bool *value, struct tw_error *err);
+/* Borrowed until tw_config_close. */
+TW_MUST_USE enum tw_status tw_config_text(struct tw_config *config,
+                                          const char *field, const char **value,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_config_text_or(struct tw_config *config,
+                                             const char *field,
+                                             const char *fallback,
+                                             const char **value,
+                                             struct tw_error *err);
+/* Calls fn for each top-level field in the file's order: its JSON text (cut at
+ * 200 bytes) and whether a lookup used it. */
+typedef void tw_config_field_fn(void *arg, const char *field, const char *json,
+                                bool is_used);
+void tw_config_each(struct tw_config *config, tw_config_field_fn *fn,
+                    void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+/* Documents to sequences to batches of whole sequences (DESIGN "Documents and
+ * sequences"), streaming.
+ *
+ * --split docs: a document starts a sequence, a longer one is cut every ctx
+ * tokens; the short last piece counts. --split stream: documents joined by EOS
+ * and cut every ctx; each window then is a document of its own, number = its
+ * place in the stream. Every sequence starts with BOS where add_bos is set,
+ * inside ctx, unless it has one already. A batch is whole sequences, as many
+ * as fit batch_tokens, at least one. */
+#ifndef TW_TEXT_BATCHES_H
+#define TW_TEXT_BATCHES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/batch.h"
+#include "base/error.h"
+#include "text/documents.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tw_split { TW_SPLIT_DOCS, TW_SPLIT_STREAM };
+
+struct tw_batch_options {
+    const struct tw_tokenizer *tokenizer; /* NULL: documents must be ids */
+    int64_t ctx, batch_tokens;            /* >= 1 (add_bos: ctx >= 2) */
+    int64_t limit;       /* text tokens of the whole corpus, BOS not counted;
+                          * the sequence there is cut short; -1: none */
+    int64_t vocab;       /* ids outside [0, vocab) are TW_ERR_FORMAT naming the
+                          * document and the id */
+    enum tw_split split;
+    int32_t bos, eos;    /* ids; bos -1: none is added; eos -1: nothing joins */
+    bool parse_special;
+    bool skip_bos, skip_special;
+    int64_t skip_first;  /* rows at the start of every sequence; 0: none */
+    int64_t shard, shards; /* documents with number mod shards == shard */
+    /* Where a resumed run goes on: sequences before (document, start) are
+     * made but not given out. */
+    int64_t from_document, from_start;
+};
+
+struct tw_batches;
+
+/* Totals of what was given out and seen so far. */
+struct tw_batch_totals {
+    int64_t documents;   /* texts of the corpus, all shards */
+    int64_t text_tokens; /* of the corpus so far, all shards, BOS not counted */
+    int64_t sequences, rows; /* given out */
+    bool is_limited;     /* --limit ended the corpus */
+};
+
+/* documents stays the caller's and is read until the end. special ids: those
+ * of the tokenizer, plus bos and eos. */
+TW_MUST_USE enum tw_status tw_batches_create(
+    const struct tw_documents *documents, const struct tw_batch_options *options,
+    struct tw_batches **batches, struct tw_error *err);
+/* The next batch, borrowed until the next call; rows 0 at the end. */
+TW_MUST_USE enum tw_status tw_batches_next(struct tw_batches *batches,
+                                           struct tw_batch *batch,
+                                           struct tw_error *err);
+void tw_batches_totals(const struct tw_batches *batches,
+                       struct tw_batch_totals *totals);
+void tw_batches_destroy(struct tw_batches *batches);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,3 @@
+# Tests of kernels.
+include tests/kernels_core.mk
+include tests/kernels_ffn.mk
