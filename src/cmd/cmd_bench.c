@@ -1,0 +1,275 @@
+/* twellscope bench: sparse against dense. */
+#include <config.h>
+
+#include "cmd/command.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/threads.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "db/query.h"
+#include "db/store.h"
+#include "run/bench_ffn.h"
+
+struct request {
+    struct tw_bench_ffn_options ffn;
+    const char *db, *name;
+    struct tw_output output;
+};
+
+static enum tw_status parse_nnz(const char *text,
+                                struct tw_bench_ffn_options *o,
+                                struct tw_error *err)
+{
+    o->n_nnz = 0;
+    while (*text) {
+        char *end;
+        double value = strtod(text, &end);
+        if (*end == '%') {
+            value *= (double)o->d_ff / 100;
+            end++;
+        }
+        if (end == text || (*end && *end != ',') || !(value >= 0) ||
+            value > (double)o->d_ff || o->n_nnz == TW_MAX_BENCH)
+            return tw_error_set(err, TW_ERR_USAGE,
+                                "--nnz: '%s' is not a list of at most %d "
+                                "numbers of non-zeros, or N%%",
+                                text, TW_MAX_BENCH);
+        if (o->n_nnz > 0 && value <= o->nnz[o->n_nnz - 1])
+            return tw_error_set(err, TW_ERR_USAGE, "--nnz: '%s' must ascend",
+                                text);
+        o->nnz[o->n_nnz++] = value;
+        text = end + (*end == ',');
+    }
+    return TW_OK;
+}
+
+static enum tw_status parse_dtype(const char *text, enum tw_dtype *dtype,
+                                  struct tw_error *err)
+{
+    if (strcmp(text, "bf16") == 0 || strcmp(text, "bfloat16") == 0)
+        *dtype = TW_BF16;
+    else if (strcmp(text, "f32") == 0 || strcmp(text, "float32") == 0)
+        *dtype = TW_F32;
+    else
+        return tw_error_set(err, TW_ERR_USAGE, "--dtype: '%s' is not bf16 or "
+                            "f32", text);
+    return TW_OK;
+}
+
+static enum tw_status parse(int argc, char **argv, struct request *r,
+                            struct tw_error *err)
+{
+    enum { OPT_BACKEND = 256, OPT_PLAIN, OPT_DTYPE, OPT_NNZ, OPT_SEED, OPT_DB,
+           OPT_NAME };
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, OPT_BACKEND},
+        {"plain", no_argument, NULL, OPT_PLAIN},
+        {"dtype", required_argument, NULL, OPT_DTYPE},
+        {"nnz", required_argument, NULL, OPT_NNZ},
+        {"repetitions", required_argument, NULL, 'r'},
+        {"threads", required_argument, NULL, 't'},
+        {"output", required_argument, NULL, 'o'},
+        {"seed", required_argument, NULL, OPT_SEED},
+        {"db", required_argument, NULL, OPT_DB},
+        {"name", required_argument, NULL, OPT_NAME},
+        {NULL, 0, NULL, 0}};
+    struct tw_bench_ffn_options *o = &r->ffn;
+    const char *nnz = "0.3%,1%,3%,5%,10%,20%,40%";
+    enum tw_status status = TW_OK;
+    int64_t value = 0;
+    int option;
+    optind = 0;
+    while (status == TW_OK && (option = getopt_long(
+               argc, argv, "+:M:K:N:r:t:o:", options, NULL)) != -1) {
+        switch (option) {
+        case 'M':
+            status = tw_parse_size("-M", optarg, 1, 1 << 24, &o->rows, err);
+            break;
+        case 'K':
+            status = tw_parse_size("-K", optarg, 2, 1 << 20, &o->d_model, err);
+            break;
+        case 'N':
+            status = tw_parse_size("-N", optarg, 1, 1 << 20, &o->d_ff, err);
+            break;
+        case 'r':
+            status = tw_parse_size("-r", optarg, 1, 100000, &value, err);
+            o->repetitions = (int)value;
+            break;
+        case 't':
+            status = tw_parse_size("-t", optarg, 1, 4096, &value, err);
+            o->threads = (int)value;
+            break;
+        case OPT_SEED:
+            status = tw_parse_size("--seed", optarg, 0, INT64_MAX, &value, err);
+            o->seed = (uint64_t)value;
+            break;
+        case OPT_BACKEND: o->backend = optarg; break;
+        case OPT_PLAIN: o->is_plain = true; break;
+        case OPT_DTYPE: status = parse_dtype(optarg, &o->dtype, err); break;
+        case OPT_NNZ: nnz = optarg; break;
+        case OPT_DB: r->db = optarg; break;
+        case OPT_NAME: r->name = optarg; break;
+        case 'o': status = tw_output_open(optarg, &r->output, err); break;
+        default: status = tw_bad_option(option, argv[optind - 1], err);
+        }
+    }
+    if (status == TW_OK && optind < argc)
+        status = tw_error_set(err, TW_ERR_USAGE, "unexpected argument '%s'",
+                              argv[optind]);
+    return status == TW_OK ? parse_nnz(nnz, o, err) : status;
+}
+
+static enum tw_status put(struct tw_store *store, int64_t run,
+                          const struct tw_bench_ffn_options *o,
+                          const struct tw_bench_ffn_result *r, bool is_twell,
+                          struct tw_error *err)
+{
+    int64_t median = is_twell ? r->twell_median : r->dense_median;
+    struct tw_store_bench row = {
+        .target = "ffn",
+        .name = is_twell ? "twell" : "dense",
+        .path = is_twell ? "cpu" : "cblas",
+        .dtype = is_twell ? tw_dtype_name(o->dtype) : "float32",
+        .data = "uniform",
+        .m = o->rows, .k = o->d_model, .n = o->d_ff,
+        .nnz_mean = r->nnz_mean, .nnz_max = r->nnz_max,
+        .repetitions = o->repetitions,
+        .ns_median = median,
+        .ns_min = is_twell ? r->twell_min : r->dense_min,
+        .ns_mad = is_twell ? r->twell_mad : r->dense_mad,
+        .tokens_per_ms = 1e6 * (double)o->rows / (double)median,
+        .mj_per_token = NAN, .idle_watt = NAN,
+        .peak_bytes = r->peak_bytes,
+        .rel_error = is_twell ? r->rel_error : 0};
+    return tw_store_put_bench(store, run, &row, err);
+}
+
+static enum tw_status store_all(const struct request *r,
+                                const struct tw_bench_ffn_result *results,
+                                const char *path, struct tw_error *err)
+{
+    struct tw_store *store = NULL;
+    struct tw_query *query = NULL;
+    int64_t run = 0;
+    enum tw_status status = tw_store_open(path, TW_STORE_WRITE, &store, err);
+    if (status == TW_OK)
+        status = tw_store_begin(store, err);
+    if (status == TW_OK)
+        status = tw_store_run_create(store, r->name, "bench", &run, err);
+    for (int i = 0; i < r->ffn.n_nnz && status == TW_OK; i++) {
+        status = put(store, run, &r->ffn, &results[i], false, err);
+        if (status == TW_OK)
+            status = put(store, run, &r->ffn, &results[i], true, err);
+    }
+    if (status == TW_OK)
+        status = tw_store_set_text(store, run, "status", "complete", err);
+    if (status == TW_OK)
+        status = tw_store_commit(store, err);
+    if (status == TW_OK)
+        status = tw_query_open(
+            store, "SELECT * FROM bench_results WHERE run = :run", &query, err);
+    if (status == TW_OK)
+        status = tw_query_bind_text(query, ":run", r->name, err);
+    if (status == TW_OK)
+        status = tw_output_query(&r->output, query, "bench_results", err);
+    tw_query_close(query);
+    tw_store_close(store);
+    return status;
+}
+
+/* Ratios and the break-even, for people: stderr. */
+static void say(const struct tw_bench_ffn_options *o,
+                const struct tw_bench_ffn_result *results)
+{
+    for (int i = 0; i < o->n_nnz; i++) {
+        const struct tw_bench_ffn_result *r = &results[i];
+        double ratio = (double)r->dense_median / (double)r->twell_median;
+        fprintf(stderr,
+                "nnz %8.1f (%6.2f %%)  dense %9.3f ms  twell %9.3f ms  ",
+                r->nnz_mean, 100 * r->nnz_mean / (double)o->d_ff,
+                (double)r->dense_median * 1e-6,
+                (double)r->twell_median * 1e-6);
+        if (ratio >= 1)
+            fprintf(stderr, "%.2fx faster", ratio);
+        else
+            fprintf(stderr, "%.2fx SLOWER", 1 / ratio);
+        fprintf(stderr, "  routed %" PRId64 " of %" PRId64 " rows\n",
+                r->dense_rows, o->rows);
+    }
+    double even = tw_bench_break_even(results, o->n_nnz);
+    if (isnan(even))
+        fprintf(stderr, "break-even: outside the measured range\n");
+    else
+        fprintf(stderr, "break-even: nnz %.0f (%.1f %% density)\n", even,
+                100 * even / (double)o->d_ff);
+}
+
+static enum tw_status run(int argc, char **argv, struct tw_error *err)
+{
+    struct request r = {
+        .ffn = {.backend = "cpu", .rows = 2048, .d_model = 2048, .d_ff = 5632,
+                .dtype = TW_BF16, .repetitions = 9, .seed = 1},
+        .name = "bench-ffn",
+        .output = {.format = TW_FORMAT_TABLE, .file = stdout}};
+    struct tw_bench_ffn_result results[TW_MAX_BENCH];
+    char scratch[] = "/tmp/twellscope-bench-XXXXXX";
+    if (argc < 2 || strcmp(argv[1], "ffn") != 0)
+        return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn");
+    enum tw_status status = parse(argc - 1, argv + 1, &r, err);
+    if (status == TW_OK && r.ffn.threads == 0)
+        r.ffn.threads = tw_threads_available();
+    if (status == TW_OK)
+        status = tw_bench_ffn(&r.ffn, results, err);
+    if (status == TW_OK) {
+        say(&r.ffn, results);
+        int fd = r.db ? -1 : mkstemp(scratch);
+        if (!r.db && fd < 0)
+            status = tw_error_set(err, TW_ERR_IO, "%s: cannot create", scratch);
+        else
+            status = store_all(&r, results, r.db ? r.db : scratch, err);
+        if (fd >= 0) {
+            close(fd);
+            unlink(scratch);
+        }
+    }
+    enum tw_status closed = tw_output_close(&r.output, err);
+    return status == TW_OK ? closed : status;
+}
+
+const struct tw_command tw_command_bench = {
+    .name = "bench",
+    .group = "Measure",
+    .summary = "time sparse against dense",
+    .usage = "ffn [-M ROWS] [-K D_MODEL] [-N D_FF] [--nnz LIST] [OPTION]...",
+    .help =
+        "Times one feed-forward layer on synthetic rows with planted sparsity, "
+        "every\nneuron equally likely: the whole TwELL layer with packing, "
+        "routing and counting\nagainst three big BLAS products on all threads, "
+        "interleaved. Ratios and the\nbreak-even density go to standard error, "
+        "the rows of bench_results to standard\noutput.\n\n"
+        "  -M ROWS             tokens (2048)\n"
+        "  -K D_MODEL          model width (2048)\n"
+        "  -N D_FF             feed-forward width (5632)\n"
+        "  --nnz LIST          mean non-zeros a row, ascending, or N% of -N "
+        "(0.3%,1%,3%,\n"
+        "                      5%,10%,20%,40%)\n"
+        "  --plain             without a gate\n"
+        "  --dtype bf16|f32    type of the stored weights (bf16)\n"
+        "  -r, --repetitions N timed runs of each (9)\n"
+        "  -t, --threads N     threads (all cores)\n"
+        "  --backend NAME      cpu\n"
+        "  --seed N            of the synthetic data (1)\n"
+        "  --db FILE           keep the results there, as run --name "
+        "(bench-ffn)\n"
+        "  -o, --output X      table, csv, json, jsonl, md, latex, sql, or a "
+        "file\n",
+    .run = run,
+};

@@ -1,0 +1,85 @@
+/* `profile`: a checkpoint over a corpus, counted and stored.
+ *
+ *     struct tw_profile_options options = tw_profile_defaults;
+ *     options.model = "models/mine";
+ *     options.files = (const char *[]){"text.txt"};
+ *     options.n_files = 1;
+ *     options.db = "twellscope.sqlite";
+ *     tw_profile_run(&options, &report, &err);
+ */
+#ifndef TW_RUN_PROFILE_H
+#define TW_RUN_PROFILE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "run/progress.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The command line, parsed but not interpreted; strings are borrowed. See the
+ * man page for meanings. Start from tw_profile_defaults. */
+struct tw_profile_options {
+    const char *model, *tokenizer;     /* tokenizer: folder, NULL: the model's */
+    const char *const *files;
+    int n_files;
+    const char *prompt, *compare;      /* instead of files; else NULL */
+    const char *db, *name;             /* name NULL: made from the model's */
+    bool is_resume, is_replace;
+    int64_t ctx;                       /* 0: min(2048, the model's limit) */
+    int64_t batch_tokens;
+    int threads;                       /* 0: all cores */
+    const char *backend;
+    int device;
+    const char *activation, *apply;    /* NULL: the model's own, none */
+    const char *const *active;         /* definitions; none: hidden */
+    int n_active;
+    const char *skip, *split, *bos, *doc_sep, *field;
+    bool has_magnitudes, no_loss, is_strict, is_dry_run, no_parse_special;
+    int64_t limit;                     /* -1: none */
+    int64_t shard, shards;             /* 0, 1: the whole */
+    double checkpoint_seconds;         /* negative: max(10 s, 50 x its cost) */
+    double time_limit_seconds;         /* negative: none */
+    double tolerance;                  /* --compare; negative: the defaults */
+    const char *const *tags;           /* "key=value" */
+    int n_tags;
+    const char *command;               /* the command line, for run_info */
+    volatile sig_atomic_t *stop;       /* non-zero: stop at a checkpoint */
+    tw_progress_fn *progress;
+    void *progress_arg;
+};
+extern const struct tw_profile_options tw_profile_defaults;
+
+/* Where the time went, seconds. */
+struct tw_profile_times {
+    double load, text, compute, record, checkpoint, total;
+    int checkpoints;
+};
+
+/* What main needs to say afterwards; strings are owned by the report. */
+struct tw_profile_report {
+    char name[256];          /* the run's name */
+    bool is_complete;
+    bool was_complete;       /* --resume of a run that was complete already */
+    bool is_stored;          /* false after a dry run */
+    int64_t tokens, vocab;
+    double mean_nll;         /* NaN without loss */
+    struct tw_profile_times times;
+};
+
+/* Runs it. Returns TW_OK; TW_ERR_STOPPED after a signal or the time limit
+ * (resume it); TW_ERR_LOST where --strict or --compare's bounds are broken;
+ * else the error, with the run left as 'failed' and its cause where it had
+ * begun. */
+TW_MUST_USE enum tw_status tw_profile_run(
+    const struct tw_profile_options *options, struct tw_profile_report *report,
+    struct tw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* Facts about a run, its identity, its name, its failure. */
+#include <config.h>
+
+#include "run/record.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void tw_facts_text(struct tw_facts *facts, const char *column,
+                   const char *option, const char *text)
+{
+    assert(facts->count < TW_MAX_FACTS);
+    char *copy = text ? tw_strdup(text) : NULL;
+    facts->is_short |= text && !copy;
+    facts->fact[facts->count++] = (struct tw_fact){
+        .column = column, .option = option, .text = copy,
+        .is_identity = option != NULL};
+}
+
+void tw_facts_int(struct tw_facts *facts, const char *column,
+                  const char *option, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    tw_facts_text(facts, column, option, value == TW_NULL ? NULL : text);
+}
+
+void tw_facts_fini(struct tw_facts *facts)
+{
+    for (int i = 0; i < facts->count; i++)
+        tw_free(facts->fact[i].text);
+    *facts = (struct tw_facts){0};
+}
+
+/* Columns have the affinity of their type, so that numbers given as text are
+ * stored as numbers. */
+enum tw_status tw_facts_store(const struct tw_facts *facts,
+                              struct tw_store *store, int64_t run,
+                              struct tw_error *err)
+{
+    if (facts->is_short)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    enum tw_status status = TW_OK;
+    for (int i = 0; i < facts->count && status == TW_OK; i++)
+        status = tw_store_set_text(store, run, facts->fact[i].column,
+                                   facts->fact[i].text, err);
+    return status;
+}
+
+enum tw_status tw_facts_compare(const struct tw_facts *facts,
+                                struct tw_store *store, int64_t run,
+                                const char *name, struct tw_error *err)
+{
+    if (facts->is_short)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    enum tw_status status = TW_OK;
+    for (int i = 0; i < facts->count && status == TW_OK; i++) {
+        const struct tw_fact *fact = &facts->fact[i];
+        if (!fact->is_identity)
+            continue;
+        char *stored = NULL;
+        status = tw_store_get_text(store, run, fact->column, &stored, err);
+        if (status == TW_OK &&
+            strcmp(stored ? stored : "", fact->text ? fact->text : "") != 0)
+            status = tw_error_set(
+                err, TW_ERR_MISMATCH,
+                "run '%s' has %s '%s', this is '%s': not the same run", name,
+                fact->option, stored ? stored : "none",
+                fact->text ? fact->text : "none");
+        tw_free(stored);
+    }
+    return status;
+}
+
+enum tw_status tw_record_free_name(struct tw_store *store, const char *wanted,
+                                   char *name, size_t name_bytes,
+                                   struct tw_error *err)
+{
+    snprintf(name, name_bytes, "%s", wanted);
+    for (int n = 2;; n++) {
+        int64_t run;
+        struct tw_error absent = {0};
+        enum tw_status status = tw_store_run_find(store, name, &run, &absent);
+        if (status == TW_ERR_NOT_FOUND)
+            return TW_OK;
+        if (status != TW_OK)
+            return tw_error_set(err, status, "%s", absent.text);
+        snprintf(name, name_bytes, "%.200s-%d", wanted, n);
+    }
+}
+
+void tw_record_failure(struct tw_store *store, int64_t run, const char *cause)
+{
+    struct tw_error ignored = {0};
+    tw_store_rollback(store);
+    if (tw_store_begin(store, &ignored) != TW_OK)
+        return;
+    if (tw_store_set_text(store, run, "status", "failed", &ignored) != TW_OK ||
+        tw_store_set_text(store, run, "cause", cause, &ignored) != TW_OK ||
+        tw_store_commit(store, &ignored) != TW_OK)
+        tw_store_rollback(store);
+}
