@@ -47,6 +47,12 @@ enum tw_status twp_document_add(struct tw_profile *p, int64_t document,
     return TW_OK;
 }
 
+int twp_document_is_known(const struct tw_profile *p, int64_t document)
+{
+    size_t at = find_place(p, document);
+    return at < p->documents && p->document[at].document == document;
+}
+
 int64_t twp_clock_make(const struct tw_profile *p, int64_t *clock)
 {
     int64_t rows = 0;

@@ -158,6 +158,7 @@ TW_MUST_USE enum tw_status twp_document_add(struct tw_profile *p,
                                             int64_t document, int64_t rows,
                                             int64_t sequences,
                                             struct tw_error *err);
+int twp_document_is_known(const struct tw_profile *p, int64_t document);
 /* Fills clock[documents]: rows of all documents with a smaller number. Returns
  * the rows of all. */
 int64_t twp_clock_make(const struct tw_profile *p, int64_t *clock);
@@ -180,6 +181,21 @@ TW_MUST_USE enum tw_status twp_tokens_sum_even(struct tw_profile *p,
                                                const struct tw_batch *batch,
                                                const struct tw_layer_obs *obs,
                                                struct tw_error *err);
+
+/* save_layer.c, save_total.c: parts of a save. clock NULL: not the end yet. */
+struct tw_store;
+struct twp_save {
+    const struct tw_profile *p;
+    struct tw_store *store;
+    int64_t run;
+    const int64_t *clock;
+    struct tw_error *err;
+};
+TW_MUST_USE enum tw_status twp_save_probe(const struct twp_save *save, int def,
+                                          int layer);
+TW_MUST_USE enum tw_status twp_save_layer(const struct twp_save *save,
+                                          int layer);
+TW_MUST_USE enum tw_status twp_save_all(const struct twp_save *save);
 
 #ifdef __cplusplus
 }

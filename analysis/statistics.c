@@ -109,7 +109,8 @@ int tw_dead_curve(const int64_t *first, int64_t neurons, int64_t total,
     int64_t born[TW_DEAD_POINTS] = {0}, alive = 0;
     int points = 0;
     for (int64_t i = 0; i < neurons; i++) {
-        assert(first[i] < total);
+        if (first[i] >= total)
+            continue;
         if (first[i] > 0)
             born[64 - __builtin_clzll((unsigned long long)first[i])]++;
         else if (first[i] == 0)
