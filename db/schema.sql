@@ -6,7 +6,7 @@
 -- loss (nll) and |h| 2^-20, so that any order of adding gives the same bits.
 -- run_id and def_id lead every key; def_ord 0 is a run's primary definition.
 
-PRAGMA application_id = 1416054092;  -- 0x5477454C, "TwEL"
+PRAGMA application_id = 1417102668;  -- 0x5477454C, "TwEL"
 PRAGMA user_version = 1;
 
 -- What was run -----------------------------------------------------------

@@ -66,6 +66,8 @@ TW_MUST_USE enum tw_status tw_store_open(const char *path,
                                          struct tw_error *err);
 /* Rolls back what is not committed. NULL is allowed. */
 void tw_store_close(struct tw_store *store);
+/* As given to tw_store_open: for messages. */
+const char *tw_store_path(const struct tw_store *store);
 
 /* One transaction at a time (BEGIN IMMEDIATE). */
 TW_MUST_USE enum tw_status tw_store_begin(struct tw_store *store,
@@ -118,7 +120,9 @@ TW_MUST_USE enum tw_status tw_store_get_int(struct tw_store *store, int64_t run,
                                             const char *column, int64_t *value,
                                             struct tw_error *err);
 
-/* Inserts or replaces one row of integers, in the table's column order. */
+/* Inserts or replaces one row of integers, in the table's column order (a
+ * replaced layer_ row loses its derived columns). Statements are kept; inside
+ * a transaction a row costs about a microsecond. */
 TW_MUST_USE enum tw_status tw_store_put(struct tw_store *store,
                                         enum tw_table table,
                                         const int64_t *values,
@@ -196,6 +200,16 @@ TW_MUST_USE enum tw_status tw_store_put_bench(struct tw_store *store,
                                               int64_t run,
                                               const struct tw_store_bench *b,
                                               struct tw_error *err);
+
+/* One row of layer_timing_; path "dense" or "twell". */
+struct tw_store_timing {
+    const char *path;
+    int64_t layer, tokens, ns_median, ns_min, ns_mad, repetitions;
+};
+TW_MUST_USE enum tw_status tw_store_put_timing(struct tw_store *store,
+                                               int64_t run,
+                                               const struct tw_store_timing *t,
+                                               struct tw_error *err);
 
 /* ANALYZE, at the end of a run. */
 TW_MUST_USE enum tw_status tw_store_analyze(struct tw_store *store,

@@ -1,0 +1,63 @@
+/* Inside the room: the store's fields and the few calls every file of it
+ * uses. Includes sqlite3.h, so nobody outside (but the room's tests) may
+ * include it. */
+#ifndef TW_DB_STORE_INTERNAL_H
+#define TW_DB_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "db/store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TWP_APPLICATION_ID 0x5477454CU
+#define TWP_SCHEMA_VERSION 1
+#define TWP_BUSY_MS 10000
+
+/* db/schema.sql, made into C by a rule of db/local.mk. */
+extern const char twp_schema_sql[];
+
+struct tw_store {
+    sqlite3 *db;
+    char *path;
+    enum tw_store_mode mode;
+    sqlite3_stmt *put[TW_TABLES]; /* prepared at the first use */
+    sqlite3_stmt *put_piece;
+};
+
+/* Fills *err from the connection's last failure (result code `code`), naming
+ * the file: a full disk or read-only medium TW_ERR_FULL, a lock that stays
+ * "another program is writing", no memory TW_ERR_NOMEM, others TW_ERR_DB. */
+enum tw_status twp_fail(sqlite3 *db, const char *path, int code,
+                        struct tw_error *err);
+
+/* Runs statements without parameters or rows. */
+TW_MUST_USE enum tw_status twp_exec(struct tw_store *store, const char *sql,
+                                    struct tw_error *err);
+/* Prepares and binds one statement; types has a letter a parameter: i int64_t
+ * (TW_NULL: NULL), r double (NaN: NULL), t const char * (NULL: NULL), b const
+ * void * and then its int64_t bytes (one parameter). Texts are not copied.
+ * Finalize *stmt, which is NULL on failure. */
+TW_MUST_USE enum tw_status twp_prepare(struct tw_store *store,
+                                       sqlite3_stmt **stmt,
+                                       struct tw_error *err, const char *sql,
+                                       const char *types, ...);
+/* Prepares, binds, runs to the end. */
+TW_MUST_USE enum tw_status twp_run(struct tw_store *store,
+                                   struct tw_error *err, const char *sql,
+                                   const char *types, ...);
+/* As twp_run on a statement kept in *cache, prepared at its first use. */
+TW_MUST_USE enum tw_status twp_run_cached(struct tw_store *store,
+                                          sqlite3_stmt **cache,
+                                          struct tw_error *err,
+                                          const char *sql, const char *types,
+                                          ...);
+/* Milliseconds to wait for another writer; for tests. */
+void twp_store_busy_ms(struct tw_store *store, int ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
