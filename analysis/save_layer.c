@@ -1,0 +1,169 @@
+/* The rows that belong to one layer: with a definition (layer_, block_,
+ * class_, layer_position_, layer_token_, neuron_, hist_) and without (tile_,
+ * magnitude_, route_). */
+#include <config.h>
+
+#include <string.h>
+
+#include "analysis/profile_internal.h"
+#include "analysis/statistics.h"
+#include "db/store.h"
+
+#define PUT(save, table, ...)                                               \
+    tw_store_put((save)->store, table, (int64_t[]){(save)->run, __VA_ARGS__}, \
+                 (save)->err)
+
+static int64_t minimum(const struct twp_cell *cell)
+{
+    return (int64_t)(uint32_t)~cell->unmin;
+}
+
+static enum tw_status save_layer(const struct twp_save *save, int def,
+                                 int layer)
+{
+    const struct twp_probe *probe = twp_probe(save->p, def, layer);
+    int64_t bins = save->p->config.width + 1, tokens = 0, sum = 0;
+    for (int b = 0; b < TWP_BLOCKS; b++) {
+        tokens += save->p->block_count[b];
+        sum += probe->block_sum[b];
+    }
+    int64_t min = tw_histogram_min(probe->hist, bins);
+    int64_t max = tw_histogram_max(probe->hist, bins);
+    return PUT(save, TW_TABLE_LAYER, def, layer, save->p->config.width, tokens,
+               sum, min < 0 ? TW_NULL : min, max < 0 ? TW_NULL : max,
+               save->p->layer[layer].sum_l1);
+}
+
+/* A block of skipped rows alone may still have losses. */
+static enum tw_status save_blocks(const struct twp_save *save, int def,
+                                  int layer)
+{
+    const struct tw_profile *p = save->p;
+    const struct twp_probe *probe = twp_probe(p, def, layer);
+    enum tw_status status = TW_OK;
+    for (int b = 0; b < TWP_BLOCKS && !status; b++)
+        if (p->block_count[b] || p->block_predicted[b])
+            status = PUT(save, TW_TABLE_BLOCK, def, layer, b,
+                         p->block_count[b], probe->block_sum[b],
+                         p->block_predicted[b], p->block_nll[b]);
+    return status;
+}
+
+static enum tw_status save_classes(const struct twp_save *save, int def,
+                                   int layer)
+{
+    const struct twp_probe *probe = twp_probe(save->p, def, layer);
+    enum tw_status status = TW_OK;
+    for (int kind = 0; kind < TWP_KINDS && !status; kind++)
+        if (save->p->kind_count[kind])
+            status = PUT(save, TW_TABLE_CLASS, def, layer, kind / 2,
+                         TWP_IS_SKIPPED(kind), save->p->kind_count[kind],
+                         probe->kind_sum[kind], probe->kind_max[kind]);
+    return status;
+}
+
+static enum tw_status save_positions(const struct twp_save *save, int def,
+                                     int layer)
+{
+    const struct twp_cell *cell = twp_probe(save->p, def, layer)->position;
+    enum tw_status status = TW_OK;
+    for (int64_t i = 0; i < save->p->positions && !status; i++)
+        if (save->p->position_count[i])
+            status = PUT(save, TW_TABLE_LAYER_POSITION, def, layer, i,
+                         save->p->position_count[i], (int64_t)cell[i].sum,
+                         minimum(&cell[i]), cell[i].max);
+    return status;
+}
+
+static enum tw_status save_tokens(const struct twp_save *save, int def,
+                                  int layer)
+{
+    const struct twp_cell *cell = twp_probe(save->p, def, layer)->token;
+    enum tw_status status = TW_OK;
+    for (int64_t t = 0; t < save->p->config.vocab && !status; t++)
+        if (save->p->token[t].count)
+            status = PUT(save, TW_TABLE_LAYER_TOKEN, def, layer, t,
+                         save->p->token[t].count, (int64_t)cell[t].sum,
+                         minimum(&cell[t]), cell[t].max);
+    return status;
+}
+
+static int64_t bits_of(double real)
+{
+    int64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    return bits;
+}
+
+static enum tw_status save_neuron(const struct twp_save *save, int def,
+                                  int layer, int64_t n)
+{
+    const struct tw_profile_config *c = &save->p->config;
+    const struct twp_layer *l = &save->p->layer[layer];
+    const struct twp_neuron *neuron = &twp_probe(save->p, def, layer)->neuron[n];
+    struct twp_place none = {TW_NULL, TW_NULL};
+    struct twp_place first = neuron->fired ? neuron->first : none;
+    struct twp_place last = neuron->fired ? neuron->last : none;
+    int64_t clock[2] = {TW_NULL, TW_NULL};
+    if (save->clock && neuron->fired) {
+        clock[0] = twp_clock_at(save->p, save->clock, first);
+        clock[1] = twp_clock_at(save->p, save->clock, last);
+    }
+    int is_measured = c->with_magnitudes && def == 0;
+    int64_t expert = n / (c->width / c->experts);
+    return PUT(save, TW_TABLE_NEURON, def, layer, expert, n, l->seen[expert],
+               neuron->fired, first.document, first.row, last.document,
+               last.row, clock[0], clock[1],
+               is_measured ? l->abs_sum[n] : TW_NULL,
+               is_measured ? bits_of((double)l->abs_max[n]) : TW_NULL);
+}
+
+static enum tw_status save_histogram(const struct twp_save *save, int def,
+                                     int layer)
+{
+    const int64_t *hist = twp_probe(save->p, def, layer)->hist;
+    enum tw_status status = TW_OK;
+    for (int64_t nnz = 0; nnz <= save->p->config.width && !status; nnz++)
+        if (hist[nnz])
+            status = PUT(save, TW_TABLE_HIST, def, layer, nnz, hist[nnz]);
+    return status;
+}
+
+enum tw_status twp_save_probe(const struct twp_save *save, int def, int layer)
+{
+    enum tw_status status = save_layer(save, def, layer);
+    if (!status)
+        status = save_blocks(save, def, layer);
+    if (!status)
+        status = save_classes(save, def, layer);
+    if (!status)
+        status = save_positions(save, def, layer);
+    if (!status)
+        status = save_tokens(save, def, layer);
+    if (!status)
+        status = save_histogram(save, def, layer);
+    for (int64_t n = 0; n < save->p->config.width && !status; n++)
+        status = save_neuron(save, def, layer, n);
+    return status;
+}
+
+enum tw_status twp_save_layer(const struct twp_save *save, int layer)
+{
+    const struct twp_layer *l = &save->p->layer[layer];
+    int64_t rows = 0;
+    for (int kind = 0; kind < TWP_KINDS; kind++)
+        rows += save->p->kind_count[kind];
+    enum tw_status status =
+        PUT(save, TW_TABLE_ROUTE, layer, rows, l->overflow_tiles,
+            l->overflow_rows, l->dense_rows);
+    for (int t = 0; t < TW_TILE_WIDTHS; t++)
+        for (int i = 0; i <= twp_tile_width[t] && !status; i++)
+            if (l->tile[t][i])
+                status = PUT(save, TW_TABLE_TILE, layer, twp_tile_width[t], i,
+                             l->tile[t][i]);
+    for (int b = 0; b < TW_MAGNITUDE_BINS && !status; b++)
+        if (l->magnitude[b])
+            status = PUT(save, TW_TABLE_MAGNITUDE, layer,
+                         b - TW_MAGNITUDE_BIAS, l->magnitude[b]);
+    return status;
+}
