@@ -1,1 +1,19 @@
 # Tests of load.
+if HAVE_CHECK
+LOAD_TESTS = tests/test_safetensors tests/test_npy tests/test_config
+check_PROGRAMS += $(LOAD_TESTS)
+TESTS += $(LOAD_TESTS)
+LOAD_TEST_LIBS = libload.a libbase.a $(JANSSON_LIBS) $(NETTLE_LIBS) \
+	$(CHECK_LIBS)
+tests_test_safetensors_SOURCES = tests/test_safetensors.c tests/tw_check.h \
+	tests/tw_files.h
+tests_test_safetensors_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_safetensors_LDADD = $(LOAD_TEST_LIBS)
+tests_test_npy_SOURCES = tests/test_npy.c tests/tw_check.h tests/tw_files.h
+tests_test_npy_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_npy_LDADD = $(LOAD_TEST_LIBS)
+tests_test_config_SOURCES = tests/test_config.c tests/tw_check.h \
+	tests/tw_files.h
+tests_test_config_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_config_LDADD = $(LOAD_TEST_LIBS)
+endif
