@@ -4,7 +4,7 @@
  *     struct tw_query *query;
  *     tw_query_open(store, "SELECT layer, mean_nnz FROM layer_stats", &query,
  *                   &err);
- *     while ((status = tw_query_next(query, &has_row, &err)) == TW_OK && has_row)
+ *     while (tw_query_next(query, &has_row, &err) == TW_OK && has_row)
  *         use(tw_query_real(query, 1));
  *     tw_query_close(query);
  */
