@@ -1,1 +1,11 @@
-# Sources of this room.
+# Man pages are printed by the program from its table of commands.
+TW_MAN_COMMANDS = info tokenize profile bench runs sql figure
+TW_MANS = doc/twellscope.1 $(TW_MAN_COMMANDS:%=doc/twellscope-%.1)
+man_MANS = $(TW_MANS)
+CLEANFILES += $(TW_MANS)
+EXTRA_DIST += %reldir%/FORMAT.md %reldir%/tutorial.md
+
+$(TW_MANS): twellscope$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) doc && \
+	name=`echo $@ | $(SED) 's,doc/twellscope-*,,; s,\.1$$,,'`; \
+	./twellscope$(EXEEXT) help --man $$name >$@.tmp && mv $@.tmp $@

@@ -3,15 +3,17 @@
 
 #include "cmd/command.h"
 
-#include <getopt.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "cmd/arguments.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "db/query.h"
@@ -20,9 +22,28 @@
 
 struct request {
     struct tw_bench_ffn_options ffn;
-    const char *db, *name;
+    const char *db, *name, *output_text, *nnz, *dtype;
+    int64_t seed;
     struct tw_output output;
+    bool wants_help;
 };
+
+#define OPTION(field) offsetof(struct request, ffn.field)
+static const struct tw_argument arguments[] = {
+    {"rows", 'M', TW_ARG_INT, OPTION(rows), 1},
+    {"d-model", 'K', TW_ARG_INT, OPTION(d_model), 2},
+    {"d-ff", 'N', TW_ARG_INT, OPTION(d_ff), 1},
+    {"repetitions", 'r', TW_ARG_INT, OPTION(repetitions), 1},
+    {"threads", 't', TW_ARG_INT, OPTION(threads), 1},
+    {"backend", 0, TW_ARG_TEXT, OPTION(backend), 0},
+    {"plain", 0, TW_ARG_FLAG, OPTION(is_plain), 0},
+    {"dtype", 0, TW_ARG_TEXT, offsetof(struct request, dtype), 0},
+    {"nnz", 0, TW_ARG_TEXT, offsetof(struct request, nnz), 0},
+    {"seed", 0, TW_ARG_COUNT, offsetof(struct request, seed), 0},
+    {"db", 0, TW_ARG_TEXT, offsetof(struct request, db), 0},
+    {"name", 0, TW_ARG_TEXT, offsetof(struct request, name), 0},
+    {"output", 'o', TW_ARG_TEXT, offsetof(struct request, output_text), 0},
+    {NULL, 0, TW_ARG_FLAG, 0, 0}};
 
 static enum tw_status parse_nnz(const char *text,
                                 struct tw_bench_ffn_options *o,
@@ -67,64 +88,22 @@ static enum tw_status parse_dtype(const char *text, enum tw_dtype *dtype,
 static enum tw_status parse(int argc, char **argv, struct request *r,
                             struct tw_error *err)
 {
-    enum { OPT_BACKEND = 256, OPT_PLAIN, OPT_DTYPE, OPT_NNZ, OPT_SEED, OPT_DB,
-           OPT_NAME };
-    static const struct option options[] = {
-        {"backend", required_argument, NULL, OPT_BACKEND},
-        {"plain", no_argument, NULL, OPT_PLAIN},
-        {"dtype", required_argument, NULL, OPT_DTYPE},
-        {"nnz", required_argument, NULL, OPT_NNZ},
-        {"repetitions", required_argument, NULL, 'r'},
-        {"threads", required_argument, NULL, 't'},
-        {"output", required_argument, NULL, 'o'},
-        {"seed", required_argument, NULL, OPT_SEED},
-        {"db", required_argument, NULL, OPT_DB},
-        {"name", required_argument, NULL, OPT_NAME},
-        {NULL, 0, NULL, 0}};
-    struct tw_bench_ffn_options *o = &r->ffn;
-    const char *nnz = "0.3%,1%,3%,5%,10%,20%,40%";
-    enum tw_status status = TW_OK;
-    int64_t value = 0;
-    int option;
-    optind = 0;
-    while (status == TW_OK && (option = getopt_long(
-               argc, argv, "+:M:K:N:r:t:o:", options, NULL)) != -1) {
-        switch (option) {
-        case 'M':
-            status = tw_parse_size("-M", optarg, 1, 1 << 24, &o->rows, err);
-            break;
-        case 'K':
-            status = tw_parse_size("-K", optarg, 2, 1 << 20, &o->d_model, err);
-            break;
-        case 'N':
-            status = tw_parse_size("-N", optarg, 1, 1 << 20, &o->d_ff, err);
-            break;
-        case 'r':
-            status = tw_parse_size("-r", optarg, 1, 100000, &value, err);
-            o->repetitions = (int)value;
-            break;
-        case 't':
-            status = tw_parse_size("-t", optarg, 1, 4096, &value, err);
-            o->threads = (int)value;
-            break;
-        case OPT_SEED:
-            status = tw_parse_size("--seed", optarg, 0, INT64_MAX, &value, err);
-            o->seed = (uint64_t)value;
-            break;
-        case OPT_BACKEND: o->backend = optarg; break;
-        case OPT_PLAIN: o->is_plain = true; break;
-        case OPT_DTYPE: status = parse_dtype(optarg, &o->dtype, err); break;
-        case OPT_NNZ: nnz = optarg; break;
-        case OPT_DB: r->db = optarg; break;
-        case OPT_NAME: r->name = optarg; break;
-        case 'o': status = tw_output_open(optarg, &r->output, err); break;
-        default: status = tw_bad_option(option, argv[optind - 1], err);
-        }
-    }
-    if (status == TW_OK && optind < argc)
-        status = tw_error_set(err, TW_ERR_USAGE, "unexpected argument '%s'",
-                              argv[optind]);
-    return status == TW_OK ? parse_nnz(nnz, o, err) : status;
+    const char *target = NULL;
+    enum tw_status status = tw_arguments_parse(argc, argv, arguments, r,
+                                               &r->wants_help, &target, 1, err);
+    if (status != TW_OK || r->wants_help)
+        return status;
+    if (!target || strcmp(target, "ffn") != 0)
+        return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn");
+    if (r->ffn.threads == 0)
+        r->ffn.threads = tw_threads_available();
+    r->ffn.seed = (uint64_t)r->seed;
+    status = parse_dtype(r->dtype, &r->ffn.dtype, err);
+    if (status == TW_OK)
+        status = parse_nnz(r->nnz, &r->ffn, err);
+    if (status == TW_OK)
+        status = tw_output_parse(r->output_text, &r->output, err);
+    return status;
 }
 
 static enum tw_status put(struct tw_store *store, int64_t run,
@@ -152,7 +131,7 @@ static enum tw_status put(struct tw_store *store, int64_t run,
     return tw_store_put_bench(store, run, &row, err);
 }
 
-static enum tw_status store_all(const struct request *r,
+static enum tw_status store_all(struct request *r,
                                 const struct tw_bench_ffn_result *results,
                                 const char *path, struct tw_error *err)
 {
@@ -179,7 +158,13 @@ static enum tw_status store_all(const struct request *r,
     if (status == TW_OK)
         status = tw_query_bind_text(query, ":run", r->name, err);
     if (status == TW_OK)
-        status = tw_output_query(&r->output, query, "bench_results", err);
+        status = tw_output_open(&r->output, err);
+    if (status == TW_OK) {
+        status = tw_output_query(query, r->output.format, "bench_results",
+                                 r->output.file, err);
+        enum tw_status closed = tw_output_close(&r->output, err);
+        status = status == TW_OK ? closed : status;
+    }
     tw_query_close(query);
     tw_store_close(store);
     return status;
@@ -212,36 +197,43 @@ static void say(const struct tw_bench_ffn_options *o,
                 100 * even / (double)o->d_ff);
 }
 
+/* Without --db the rows pass through a file of their own. */
+static enum tw_status keep(struct request *r,
+                           const struct tw_bench_ffn_result *results,
+                           struct tw_error *err)
+{
+    char scratch[] = "/tmp/twellscope-bench-XXXXXX";
+    if (r->db)
+        return store_all(r, results, r->db, err);
+    int fd = mkstemp(scratch);
+    if (fd < 0)
+        return tw_error_errno(err, errno, "%s", scratch);
+    enum tw_status status = store_all(r, results, scratch, err);
+    close(fd);
+    unlink(scratch);
+    return status;
+}
+
 static enum tw_status run(int argc, char **argv, struct tw_error *err)
 {
     struct request r = {
         .ffn = {.backend = "cpu", .rows = 2048, .d_model = 2048, .d_ff = 5632,
-                .dtype = TW_BF16, .repetitions = 9, .seed = 1},
-        .name = "bench-ffn",
-        .output = {.format = TW_FORMAT_TABLE, .file = stdout}};
+                .repetitions = 9},
+        .name = "bench-ffn", .output_text = "table", .dtype = "bf16",
+        .nnz = "0.3%,1%,3%,5%,10%,20%,40%", .seed = 1};
     struct tw_bench_ffn_result results[TW_MAX_BENCH];
-    char scratch[] = "/tmp/twellscope-bench-XXXXXX";
-    if (argc < 2 || strcmp(argv[1], "ffn") != 0)
-        return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn");
-    enum tw_status status = parse(argc - 1, argv + 1, &r, err);
-    if (status == TW_OK && r.ffn.threads == 0)
-        r.ffn.threads = tw_threads_available();
+    enum tw_status status = parse(argc, argv, &r, err);
+    if (status == TW_OK && r.wants_help) {
+        tw_print_help(&tw_command_bench);
+        return TW_OK;
+    }
     if (status == TW_OK)
         status = tw_bench_ffn(&r.ffn, results, err);
     if (status == TW_OK) {
         say(&r.ffn, results);
-        int fd = r.db ? -1 : mkstemp(scratch);
-        if (!r.db && fd < 0)
-            status = tw_error_set(err, TW_ERR_IO, "%s: cannot create", scratch);
-        else
-            status = store_all(&r, results, r.db ? r.db : scratch, err);
-        if (fd >= 0) {
-            close(fd);
-            unlink(scratch);
-        }
+        status = keep(&r, results, err);
     }
-    enum tw_status closed = tw_output_close(&r.output, err);
-    return status == TW_OK ? closed : status;
+    return status;
 }
 
 const struct tw_command tw_command_bench = {

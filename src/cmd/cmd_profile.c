@@ -3,167 +3,79 @@
 
 #include "cmd/command.h"
 
-#include <getopt.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/strbuf.h"
+#include "cmd/arguments.h"
 #include "cmd/options.h"
 #include "cmd/summary.h"
 #include "cmd/talk.h"
 #include "run/profile.h"
 
-enum {
-    OPT_DB = 256, OPT_NAME, OPT_BACKEND, OPT_DEVICE, OPT_ACTIVATION, OPT_APPLY,
-    OPT_ACTIVE, OPT_SKIP, OPT_SPLIT, OPT_BOS, OPT_DOC_SEP, OPT_FIELD,
-    OPT_MAGNITUDES, OPT_LIMIT, OPT_SHARD, OPT_TOKENIZER, OPT_NO_PARSE, OPT_TOL,
-    OPT_NO_LOSS, OPT_DRY_RUN, OPT_TAG, OPT_RESUME, OPT_REPLACE, OPT_CHECKPOINT,
-    OPT_TIME_LIMIT, OPT_STRICT, OPT_COMPARE
+struct request {
+    struct tw_profile_options o;
+    struct tw_text_list files, active, tags;
+    int64_t shard[2];
+    bool is_verbose, wants_help;
 };
 
-static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},
-    {"file", required_argument, NULL, 'f'},
-    {"prompt", required_argument, NULL, 'p'},
-    {"ctx-size", required_argument, NULL, 'c'},
-    {"batch-size", required_argument, NULL, 'b'},
-    {"threads", required_argument, NULL, 't'},
-    {"verbose", no_argument, NULL, 'v'},
-    {"compare", required_argument, NULL, OPT_COMPARE},
-    {"db", required_argument, NULL, OPT_DB},
-    {"name", required_argument, NULL, OPT_NAME},
-    {"backend", required_argument, NULL, OPT_BACKEND},
-    {"device", required_argument, NULL, OPT_DEVICE},
-    {"activation", required_argument, NULL, OPT_ACTIVATION},
-    {"apply", required_argument, NULL, OPT_APPLY},
-    {"active", required_argument, NULL, OPT_ACTIVE},
-    {"skip", required_argument, NULL, OPT_SKIP},
-    {"split", required_argument, NULL, OPT_SPLIT},
-    {"bos", required_argument, NULL, OPT_BOS},
-    {"doc-sep", required_argument, NULL, OPT_DOC_SEP},
-    {"field", required_argument, NULL, OPT_FIELD},
-    {"magnitudes", no_argument, NULL, OPT_MAGNITUDES},
-    {"limit", required_argument, NULL, OPT_LIMIT},
-    {"shard", required_argument, NULL, OPT_SHARD},
-    {"tokenizer", required_argument, NULL, OPT_TOKENIZER},
-    {"no-parse-special", no_argument, NULL, OPT_NO_PARSE},
-    {"tolerance", required_argument, NULL, OPT_TOL},
-    {"no-loss", no_argument, NULL, OPT_NO_LOSS},
-    {"dry-run", no_argument, NULL, OPT_DRY_RUN},
-    {"tag", required_argument, NULL, OPT_TAG},
-    {"resume", no_argument, NULL, OPT_RESUME},
-    {"replace", no_argument, NULL, OPT_REPLACE},
-    {"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
-    {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
-    {"strict", no_argument, NULL, OPT_STRICT},
-    {NULL, 0, NULL, 0}};
+#define OPTION(field) offsetof(struct request, o.field)
+static const struct tw_argument arguments[] = {
+    {"model", 'm', TW_ARG_TEXT, OPTION(model), 0},
+    {"file", 'f', TW_ARG_LIST, offsetof(struct request, files), 0},
+    {"prompt", 'p', TW_ARG_TEXT, OPTION(prompt), 0},
+    {"compare", 0, TW_ARG_TEXT, OPTION(compare), 0},
+    {"tokenizer", 0, TW_ARG_TEXT, OPTION(tokenizer), 0},
+    {"activation", 0, TW_ARG_TEXT, OPTION(activation), 0},
+    {"apply", 0, TW_ARG_TEXT, OPTION(apply), 0},
+    {"active", 0, TW_ARG_LIST, offsetof(struct request, active), 0},
+    {"skip", 0, TW_ARG_TEXT, OPTION(skip), 0},
+    {"split", 0, TW_ARG_TEXT, OPTION(split), 0},
+    {"bos", 0, TW_ARG_TEXT, OPTION(bos), 0},
+    {"doc-sep", 0, TW_ARG_TEXT, OPTION(doc_sep), 0},
+    {"field", 0, TW_ARG_TEXT, OPTION(field), 0},
+    {"no-parse-special", 0, TW_ARG_FLAG, OPTION(no_parse_special), 0},
+    {"ctx-size", 'c', TW_ARG_INT, OPTION(ctx), 1},
+    {"batch-size", 'b', TW_ARG_INT, OPTION(batch_tokens), 1},
+    {"threads", 't', TW_ARG_INT, OPTION(threads), 1},
+    {"backend", 0, TW_ARG_TEXT, OPTION(backend), 0},
+    {"device", 0, TW_ARG_INT, OPTION(device), 0},
+    {"magnitudes", 0, TW_ARG_FLAG, OPTION(has_magnitudes), 0},
+    {"no-loss", 0, TW_ARG_FLAG, OPTION(no_loss), 0},
+    {"limit", 0, TW_ARG_COUNT, OPTION(limit), 1},
+    {"shard", 0, TW_ARG_SHARD, offsetof(struct request, shard), 0},
+    {"db", 0, TW_ARG_TEXT, OPTION(db), 0},
+    {"name", 0, TW_ARG_TEXT, OPTION(name), 0},
+    {"tag", 0, TW_ARG_LIST, offsetof(struct request, tags), 0},
+    {"resume", 0, TW_ARG_FLAG, OPTION(is_resume), 0},
+    {"replace", 0, TW_ARG_FLAG, OPTION(is_replace), 0},
+    {"checkpoint", 0, TW_ARG_REAL, OPTION(checkpoint_seconds), 0},
+    {"time-limit", 0, TW_ARG_DURATION, OPTION(time_limit_seconds), 0},
+    {"tolerance", 0, TW_ARG_REAL, OPTION(tolerance), 0},
+    {"strict", 0, TW_ARG_FLAG, OPTION(is_strict), 0},
+    {"dry-run", 0, TW_ARG_FLAG, OPTION(is_dry_run), 0},
+    {"verbose", 'v', TW_ARG_FLAG, offsetof(struct request, is_verbose), 0},
+    {NULL, 0, TW_ARG_FLAG, 0, 0}};
 
-/* The growing lists of repeated options. */
-struct lists {
-    const char **files, **active, **tags; /* each [argc] */
-};
-
-static enum tw_status push_active(struct tw_profile_options *o,
-                                  const char **active, const char *value)
+static enum tw_status parse(int argc, char **argv, struct request *r,
+                            struct tw_error *err)
 {
-    active[o->n_active++] = value;
-    return TW_OK;
-}
-
-static enum tw_status parse_text(struct tw_profile_options *o,
-                                 struct lists *lists, int option,
-                                 struct tw_error *err)
-{
-    switch (option) {
-    case 'm': o->model = optarg; return TW_OK;
-    case 'p': o->prompt = optarg; return TW_OK;
-    case 'f': lists->files[o->n_files++] = optarg; return TW_OK;
-    case 'v': tw_talk_verbose(); return TW_OK;
-    case OPT_COMPARE: o->compare = optarg; return TW_OK;
-    case OPT_DB: o->db = optarg; return TW_OK;
-    case OPT_NAME: o->name = optarg; return TW_OK;
-    case OPT_BACKEND: o->backend = optarg; return TW_OK;
-    case OPT_ACTIVATION: o->activation = optarg; return TW_OK;
-    case OPT_APPLY: o->apply = optarg; return TW_OK;
-    case OPT_ACTIVE: return push_active(o, lists->active, optarg);
-    case OPT_SKIP: o->skip = optarg; return TW_OK;
-    case OPT_SPLIT: o->split = optarg; return TW_OK;
-    case OPT_BOS: o->bos = optarg; return TW_OK;
-    case OPT_DOC_SEP: o->doc_sep = optarg; return TW_OK;
-    case OPT_FIELD: o->field = optarg; return TW_OK;
-    case OPT_TOKENIZER: o->tokenizer = optarg; return TW_OK;
-    case OPT_TAG: lists->tags[o->n_tags++] = optarg; return TW_OK;
-    case OPT_MAGNITUDES: o->has_magnitudes = true; return TW_OK;
-    case OPT_NO_PARSE: o->no_parse_special = true; return TW_OK;
-    case OPT_NO_LOSS: o->no_loss = true; return TW_OK;
-    case OPT_DRY_RUN: o->is_dry_run = true; return TW_OK;
-    case OPT_RESUME: o->is_resume = true; return TW_OK;
-    case OPT_REPLACE: o->is_replace = true; return TW_OK;
-    case OPT_STRICT: o->is_strict = true; return TW_OK;
-    default:
-        return tw_error_set(err, TW_ERR_USAGE, "unknown option");
-    }
-}
-
-static enum tw_status parse_number(struct tw_profile_options *o, int option,
-                                   struct tw_error *err)
-{
-    int64_t value = 0;
-    enum tw_status status = TW_OK;
-    switch (option) {
-    case 'c':
-        return tw_parse_size("-c", optarg, 1, INT32_MAX, &o->ctx, err);
-    case 'b':
-        return tw_parse_size("-b", optarg, 1, INT32_MAX, &o->batch_tokens, err);
-    case 't':
-        status = tw_parse_size("-t", optarg, 1, 4096, &value, err);
-        o->threads = (int)value;
+    struct tw_profile_options *o = &r->o;
+    enum tw_status status = tw_arguments_parse(argc, argv, arguments, r,
+                                               &r->wants_help, NULL, 0, err);
+    if (status != TW_OK || r->wants_help)
         return status;
-    case OPT_DEVICE:
-        status = tw_parse_size("--device", optarg, 0, 1024, &value, err);
-        o->device = (int)value;
-        return status;
-    case OPT_LIMIT:
-        return tw_parse_size("--limit", optarg, 1, INT64_MAX, &o->limit, err);
-    case OPT_SHARD:
-        return tw_parse_shard(optarg, &o->shard, &o->shards, err);
-    case OPT_TOL:
-        return tw_parse_real("--tolerance", optarg, 0, 1e9, &o->tolerance, err);
-    case OPT_CHECKPOINT:
-        return tw_parse_real("--checkpoint", optarg, 0, 1e9,
-                             &o->checkpoint_seconds, err);
-    case OPT_TIME_LIMIT:
-        return tw_parse_duration("--time-limit", optarg,
-                                 &o->time_limit_seconds, err);
-    default:
-        return TW_ERR_NOT_FOUND; /* not a number */
-    }
-}
-
-static enum tw_status parse(int argc, char **argv, struct lists *lists,
-                            struct tw_profile_options *o, struct tw_error *err)
-{
-    int option;
-    optind = 0;
-    while ((option = getopt_long(argc, argv, "+:m:f:p:c:b:t:v", long_options,
-                                 NULL)) != -1) {
-        if (option == '?' || option == ':')
-            return tw_error_set(err, TW_ERR_USAGE,
-                                option == ':' ? "option '%s' needs an argument"
-                                              : "unknown option '%s'",
-                                argv[optind - 1]);
-        enum tw_status status = parse_number(o, option, err);
-        if (status == TW_ERR_NOT_FOUND)
-            status = parse_text(o, lists, option, err);
-        if (status != TW_OK)
-            return status;
-    }
-    if (optind < argc)
-        return tw_error_set(err, TW_ERR_USAGE, "unexpected argument '%s'",
-                            argv[optind]);
+    o->files = r->files.item;
+    o->n_files = r->files.count;
+    o->active = r->active.item;
+    o->n_active = r->active.count;
+    o->tags = r->tags.item;
+    o->n_tags = r->tags.count;
+    o->shard = r->shard[0];
+    o->shards = r->shard[1];
     if (!o->model)
         return tw_error_set(err, TW_ERR_USAGE, "-m MODEL is missing");
     if ((o->n_files > 0) + (o->prompt != NULL) + (o->compare != NULL) != 1)
@@ -179,8 +91,7 @@ static enum tw_status parse(int argc, char **argv, struct lists *lists,
 }
 
 /* Says what was done, on stderr, and where the numbers are. */
-static void report_end(const struct tw_profile_options *o,
-                       const struct tw_profile_report *report)
+static void report_end(const struct tw_profile_report *report)
 {
     const struct tw_profile_times *t = &report->times;
     tw_talk_progress_end();
@@ -197,47 +108,44 @@ static void report_end(const struct tw_profile_options *o,
                "mean loss %.2f is near ln(vocabulary) = %.2f: the text or the "
                "tokenizer may not be this model's",
                report->mean_nll, log((double)report->vocab));
-    (void)o;
+}
+
+static enum tw_status profile(struct request *r, struct tw_error *err)
+{
+    struct tw_profile_report report;
+    r->o.stop = &tw_talk_stop;
+    r->o.progress = tw_talk_progress;
+    if (r->is_verbose)
+        tw_talk_verbose();
+    tw_talk_catch_signals();
+    enum tw_status status = tw_profile_run(&r->o, &report, err);
+    report_end(&report);
+    if (report.is_complete || report.was_complete) {
+        struct tw_error own = {0};
+        enum tw_status shown =
+            tw_summary_print(stdout, r->o.db, report.name, &own);
+        if (shown != TW_OK && status == TW_OK)
+            status = tw_error_set(err, shown, "%s", own.text);
+    }
+    return status;
 }
 
 static enum tw_status run(int argc, char **argv, struct tw_error *err)
 {
-    struct tw_profile_options o = tw_profile_defaults;
-    struct tw_profile_report report = {.mean_nll = NAN};
+    struct request r = {.o = tw_profile_defaults, .shard = {0, 1}};
     struct tw_strbuf command = {0};
-    size_t n = (size_t)argc + 1;
-    struct lists lists = {tw_calloc(n, sizeof(char *)),
-                          tw_calloc(n, sizeof(char *)),
-                          tw_calloc(n, sizeof(char *))};
-    enum tw_status status;
-    if (!lists.files || !lists.active || !lists.tags)
-        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    else
-        status = parse(argc, argv, &lists, &o, err);
-    if (status == TW_OK) {
-        tw_command_line(&command, argc, argv);
-        o.files = lists.files;
-        o.active = lists.active;
-        o.tags = lists.tags;
-        o.db = o.db ? o.db : tw_default_db();
-        o.command = tw_strbuf_text(&command);
-        o.stop = &tw_talk_stop;
-        o.progress = tw_talk_progress;
-        tw_talk_catch_signals();
-        status = tw_profile_run(&o, &report, err);
-        report_end(&o, &report);
-        if (report.is_complete && report.is_stored) {
-            struct tw_error ignored = {0};
-            enum tw_status shown =
-                tw_summary_print(stdout, o.db, report.name, &ignored);
-            if (shown != TW_OK && status == TW_OK)
-                status = tw_error_set(err, shown, "%s", ignored.text);
-        }
-    }
+    tw_command_line(&command, argc, argv);
+    r.o.db = tw_default_db();
+    r.o.command = tw_strbuf_text(&command);
+    enum tw_status status = parse(argc, argv, &r, err);
+    if (status == TW_OK && r.wants_help)
+        tw_print_help(&tw_command_profile);
+    else if (status == TW_OK)
+        status = profile(&r, err);
     tw_strbuf_fini(&command);
-    tw_free(lists.files);
-    tw_free(lists.active);
-    tw_free(lists.tags);
+    tw_free(r.files.item);
+    tw_free(r.active.item);
+    tw_free(r.tags.item);
     return status;
 }
 

@@ -3,9 +3,10 @@
 
 #include "cmd/command.h"
 
-#include <getopt.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
 
+#include "cmd/arguments.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "db/query.h"
@@ -18,41 +19,50 @@ static const char list[] =
     " AS mean_nnz,\n"
     "  backend, started, cause FROM run_info r ORDER BY started, run";
 
-static enum tw_status run(int argc, char **argv, struct tw_error *err)
+struct request {
+    const char *db, *output;
+    bool wants_help;
+};
+
+static const struct tw_argument arguments[] = {
+    {"db", 0, TW_ARG_TEXT, offsetof(struct request, db), 0},
+    {"output", 'o', TW_ARG_TEXT, offsetof(struct request, output), 0},
+    {NULL, 0, TW_ARG_FLAG, 0, 0}};
+
+static enum tw_status print_runs(const char *db, struct tw_output *output,
+                                 struct tw_error *err)
 {
-    static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},
-        {"output", required_argument, NULL, 'o'},
-        {NULL, 0, NULL, 0}};
-    const char *db = tw_default_db();
-    struct tw_output output = {.format = TW_FORMAT_TABLE, .file = stdout};
     struct tw_store *store = NULL;
     struct tw_query *query = NULL;
-    enum tw_status status = TW_OK;
-    int option;
-    optind = 0;
-    while (status == TW_OK &&
-           (option = getopt_long(argc, argv, "+:o:", options, NULL)) != -1) {
-        if (option == 'd')
-            db = optarg;
-        else if (option == 'o')
-            status = tw_output_open(optarg, &output, err);
-        else
-            status = tw_bad_option(option, argv[optind - 1], err);
-    }
-    if (status == TW_OK && optind < argc)
-        status = tw_error_set(err, TW_ERR_USAGE, "unexpected argument '%s'",
-                              argv[optind]);
-    if (status == TW_OK)
-        status = tw_store_open(db, TW_STORE_READ, &store, err);
+    enum tw_status status = tw_store_open(db, TW_STORE_READ, &store, err);
     if (status == TW_OK)
         status = tw_query_open(store, list, &query, err);
     if (status == TW_OK)
-        status = tw_output_query(&output, query, "runs", err);
+        status = tw_output_open(output, err);
+    if (status == TW_OK) {
+        status = tw_output_query(query, output->format, "runs", output->file,
+                                 err);
+        enum tw_status closed = tw_output_close(output, err);
+        status = status == TW_OK ? closed : status;
+    }
     tw_query_close(query);
     tw_store_close(store);
-    enum tw_status closed = tw_output_close(&output, err);
-    return status == TW_OK ? closed : status;
+    return status;
+}
+
+static enum tw_status run(int argc, char **argv, struct tw_error *err)
+{
+    struct request r = {.db = tw_default_db(), .output = "table"};
+    struct tw_output output;
+    enum tw_status status = tw_arguments_parse(argc, argv, arguments, &r,
+                                               &r.wants_help, NULL, 0, err);
+    if (status == TW_OK && r.wants_help) {
+        tw_print_help(&tw_command_runs);
+        return TW_OK;
+    }
+    if (status == TW_OK)
+        status = tw_output_parse(r.output, &output, err);
+    return status == TW_OK ? print_runs(r.db, &output, err) : status;
 }
 
 const struct tw_command tw_command_runs = {

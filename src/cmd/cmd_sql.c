@@ -109,8 +109,8 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
 
 const struct tw_command tw_command_sql = {
     .name = "sql",
-    .group = "show",
-    .summary = "Answers one SQL statement over the runs in a database.",
+    .group = "Look",
+    .summary = "answer one SQL statement over the runs in a database",
     .usage = "[--db FILE] [-o FORMAT|FILE] [--table NAME] \"SELECT ...\" | -",
     .help =
         "  --db FILE       the database (default $TWELLSCOPE_DB, else\n"

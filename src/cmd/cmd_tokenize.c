@@ -3,12 +3,12 @@
 
 #include "cmd/command.h"
 
-#include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/memory.h"
+#include "cmd/arguments.h"
 #include "cmd/options.h"
 #include "load/checkpoint.h"
 #include "load/npy.h"
@@ -18,43 +18,29 @@
 
 struct request {
     const char *model, *output, *doc_sep, *field, *prompt;
-    const char **files;
-    int n_files;
-    bool no_parse_special;
+    struct tw_text_list files;
+    bool no_parse_special, wants_help;
 };
+
+static const struct tw_argument arguments[] = {
+    {"model", 'm', TW_ARG_TEXT, offsetof(struct request, model), 0},
+    {"file", 'f', TW_ARG_LIST, offsetof(struct request, files), 0},
+    {"prompt", 'p', TW_ARG_TEXT, offsetof(struct request, prompt), 0},
+    {"output", 'o', TW_ARG_TEXT, offsetof(struct request, output), 0},
+    {"doc-sep", 0, TW_ARG_TEXT, offsetof(struct request, doc_sep), 0},
+    {"field", 0, TW_ARG_TEXT, offsetof(struct request, field), 0},
+    {"no-parse-special", 0, TW_ARG_FLAG,
+     offsetof(struct request, no_parse_special), 0},
+    {NULL, 0, TW_ARG_FLAG, 0, 0}};
 
 static enum tw_status parse(int argc, char **argv, struct request *r,
                             struct tw_error *err)
 {
-    enum { OPT_DOC_SEP = 256, OPT_FIELD, OPT_NO_PARSE };
-    static const struct option options[] = {
-        {"model", required_argument, NULL, 'm'},
-        {"file", required_argument, NULL, 'f'},
-        {"prompt", required_argument, NULL, 'p'},
-        {"output", required_argument, NULL, 'o'},
-        {"doc-sep", required_argument, NULL, OPT_DOC_SEP},
-        {"field", required_argument, NULL, OPT_FIELD},
-        {"no-parse-special", no_argument, NULL, OPT_NO_PARSE},
-        {NULL, 0, NULL, 0}};
-    int option;
-    optind = 0;
-    while ((option = getopt_long(argc, argv, "+:m:f:p:o:", options, NULL)) !=
-           -1) {
-        switch (option) {
-        case 'm': r->model = optarg; break;
-        case 'f': r->files[r->n_files++] = optarg; break;
-        case 'p': r->prompt = optarg; break;
-        case 'o': r->output = optarg; break;
-        case OPT_DOC_SEP: r->doc_sep = optarg; break;
-        case OPT_FIELD: r->field = optarg; break;
-        case OPT_NO_PARSE: r->no_parse_special = true; break;
-        default: return tw_bad_option(option, argv[optind - 1], err);
-        }
-    }
-    if (optind < argc)
-        return tw_error_set(err, TW_ERR_USAGE, "unexpected argument '%s'",
-                            argv[optind]);
-    if (!r->model || (r->n_files > 0) == (r->prompt != NULL))
+    enum tw_status status = tw_arguments_parse(argc, argv, arguments, r,
+                                               &r->wants_help, NULL, 0, err);
+    if (status != TW_OK || r->wants_help)
+        return status;
+    if (!r->model || (r->files.count > 0) == (r->prompt != NULL))
         return tw_error_set(err, TW_ERR_USAGE,
                             "give -m MODEL and one of -f FILE, -p TEXT");
     return TW_OK;
@@ -109,36 +95,43 @@ static enum tw_status tokenize(const struct request *r,
     return status;
 }
 
-static enum tw_status run(int argc, char **argv, struct tw_error *err)
+static enum tw_status open_and_tokenize(const struct request *r,
+                                        struct tw_error *err)
 {
-    struct request r = {.doc_sep = "auto", .field = "text"};
     struct tw_tokenizer *tokenizer = NULL;
     struct tw_corpus corpus = {0};
     char *directory = NULL, *name = NULL, room[256];
-    enum tw_status status = TW_OK;
-    r.files = tw_calloc((size_t)argc + 1, sizeof *r.files);
-    if (!r.files)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    if ((status = parse(argc, argv, &r, err)) != TW_OK)
-        goto out;
-    if ((status = tw_checkpoint_find(r.model, &directory, &name, err)) != TW_OK)
-        goto out;
-    if ((status = tw_tokenizer_open(directory, &tokenizer, err)) != TW_OK)
-        goto out;
-    struct tw_corpus_options options = {
-        .paths = r.files, .count = r.n_files, .prompt = r.prompt,
-        .text = {.separator = tw_rules_separator(r.doc_sep, tokenizer, room,
-                                                 sizeof room),
-                 .field = r.field}};
-    status = tw_corpus_open(&options, &corpus, err);
+    enum tw_status status = tw_checkpoint_find(r->model, &directory, &name, err);
     if (status == TW_OK)
-        status = tokenize(&r, tokenizer, &corpus.documents, err);
-out:
+        status = tw_tokenizer_open(directory, &tokenizer, err);
+    if (status == TW_OK) {
+        struct tw_corpus_options options = {
+            .paths = r->files.item,
+            .count = r->files.count,
+            .prompt = r->prompt,
+            .text = {.separator = tw_rules_separator(r->doc_sep, tokenizer,
+                                                     room, sizeof room),
+                     .field = r->field}};
+        status = tw_corpus_open(&options, &corpus, err);
+    }
+    if (status == TW_OK)
+        status = tokenize(r, tokenizer, &corpus.documents, err);
     tw_corpus_close(&corpus);
     tw_tokenizer_close(tokenizer);
     tw_free(directory);
     tw_free(name);
-    tw_free(r.files);
+    return status;
+}
+
+static enum tw_status run(int argc, char **argv, struct tw_error *err)
+{
+    struct request r = {.doc_sep = "auto", .field = "text"};
+    enum tw_status status = parse(argc, argv, &r, err);
+    if (status == TW_OK && r.wants_help)
+        tw_print_help(&tw_command_tokenize);
+    else if (status == TW_OK)
+        status = open_and_tokenize(&r, err);
+    tw_free(r.files.item);
     return status;
 }
 

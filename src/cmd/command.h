@@ -1,5 +1,5 @@
-/* One command of the program: cmd_NAME.c exports one, commands.c lists them;
- * help, usage and completion are printed from these fields. */
+/* One subcommand: one file cmd_NAME.c exports one entry, commands.c lists
+ * them. Usage, help and man pages are printed from the entry. */
 #ifndef TW_CMD_COMMAND_H
 #define TW_CMD_COMMAND_H
 
@@ -9,15 +9,29 @@
 extern "C" {
 #endif
 
-/* run gets argv[0] = the command's name, then its own arguments; it writes
- * data to stdout and returns a status that main turns into the exit code. */
 struct tw_command {
-    const char *name, *group, *summary, *usage, *help;
+    const char *name;
+    const char *group;   /* heading in the list of commands */
+    const char *summary; /* one line, no full stop */
+    const char *usage;   /* what follows "twellscope NAME" */
+    const char *help;    /* paragraphs; an option starts a line with "  -" */
+    /* argv[0] is the command's name. The error is printed by main, once. */
     enum tw_status (*run)(int argc, char **argv, struct tw_error *err);
 };
 
+/* The table, ended by a NULL pointer. */
+extern const struct tw_command *const tw_commands[];
+
+/* By name, NULL if there is none. */
+const struct tw_command *tw_command_find(const char *name);
+
 extern const struct tw_command tw_command_sql;
 extern const struct tw_command tw_command_figure;
+extern const struct tw_command tw_command_info;
+extern const struct tw_command tw_command_tokenize;
+extern const struct tw_command tw_command_profile;
+extern const struct tw_command tw_command_runs;
+extern const struct tw_command tw_command_bench;
 
 #ifdef __cplusplus
 }

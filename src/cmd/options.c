@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/help.h"
+
 const char *tw_default_db(void)
 {
     const char *path = getenv("TWELLSCOPE_DB");
@@ -64,7 +66,5 @@ enum tw_status tw_options_error(char **argv, int got, struct tw_error *err)
 
 void tw_print_help(const struct tw_command *command)
 {
-    printf("usage: twellscope %s %s\n\n%s\n%s%s", command->name,
-           command->usage, command->summary, command->help ? "\n" : "",
-           command->help ? command->help : "");
+    tw_help_command(stdout, command);
 }

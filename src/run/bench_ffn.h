@@ -18,7 +18,7 @@ extern "C" {
 struct tw_bench_ffn_options {
     const char *backend;
     int threads;               /* 0: all cores */
-    int64_t rows, d_model, d_ff;
+    int rows, d_model, d_ff;
     bool is_plain;
     enum tw_dtype dtype;       /* of the stored weights */
     double nnz[TW_MAX_BENCH];  /* wanted mean non-zeros a row */

@@ -30,8 +30,8 @@ struct tw_profile_options {
     const char *prompt, *compare;      /* instead of files; else NULL */
     const char *db, *name;             /* name NULL: made from the model's */
     bool is_resume, is_replace;
-    int64_t ctx;                       /* 0: min(2048, the model's limit) */
-    int64_t batch_tokens;
+    int ctx;                           /* 0: min(2048, the model's limit) */
+    int batch_tokens;
     int threads;                       /* 0: all cores */
     const char *backend;
     int device;

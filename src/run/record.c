@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "db/query.h"
 
 void tw_facts_text(struct tw_facts *facts, const char *column,
                    const char *option, const char *text)
@@ -72,6 +73,43 @@ enum tw_status tw_facts_compare(const struct tw_facts *facts,
                 fact->text ? fact->text : "none");
         tw_free(stored);
     }
+    return status;
+}
+
+enum tw_status tw_record_compare_list(struct tw_store *store, int64_t run,
+                                      const char *name, enum tw_list list,
+                                      const char *text, struct tw_error *err)
+{
+    static const struct {
+        const char *what, *sql;
+    } lists[] = {
+        [TW_LIST_ACTIVE] = {"--active",
+                            "SELECT group_concat(active, ' ') FROM (SELECT "
+                            "active FROM definition_ WHERE run_id = :run ORDER "
+                            "BY def_ord)"},
+        [TW_LIST_CORPORA] = {"text (sha256)",
+                             "SELECT group_concat(ifnull(sha256, ''), ' ') "
+                             "FROM (SELECT sha256 FROM corpus_ WHERE run_id = "
+                             ":run ORDER BY ord)"},
+    };
+    struct tw_query *query = NULL;
+    bool has_row = false;
+    enum tw_status status = tw_query_open(store, lists[list].sql, &query, err);
+    if (status == TW_OK)
+        status = tw_query_bind_int(query, ":run", run, err);
+    if (status == TW_OK)
+        status = tw_query_next(query, &has_row, err);
+    if (status == TW_OK) {
+        size_t size;
+        const char *stored = has_row ? tw_query_text(query, 0, &size) : "";
+        if (strcmp(stored ? stored : "", text) != 0)
+            status = tw_error_set(err, TW_ERR_MISMATCH,
+                                  "run '%s' has %s '%s', this is '%s': not the "
+                                  "same run",
+                                  name, lists[list].what, stored ? stored : "",
+                                  text);
+    }
+    tw_query_close(query);
     return status;
 }
 

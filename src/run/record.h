@@ -46,6 +46,15 @@ TW_MUST_USE enum tw_status tw_facts_compare(const struct tw_facts *facts,
                                             const char *name,
                                             struct tw_error *err);
 
+/* The run's definitions, or the SHA-256s of its corpora, space separated in
+ * order, against `text`; as tw_facts_compare. */
+enum tw_list { TW_LIST_ACTIVE, TW_LIST_CORPORA };
+TW_MUST_USE enum tw_status tw_record_compare_list(struct tw_store *store,
+                                                  int64_t run, const char *name,
+                                                  enum tw_list list,
+                                                  const char *text,
+                                                  struct tw_error *err);
+
 /* A free name: `wanted`, then wanted-2, wanted-3, ... */
 TW_MUST_USE enum tw_status tw_record_free_name(struct tw_store *store,
                                                const char *wanted, char *name,

@@ -1,0 +1,58 @@
+/* --compare: an oracle's ids and answers, and the parity of a run with them.
+ * Form: a safetensors file with input_ids [S, T] i32 and any of nll [S, T-1]
+ * f32 (nats), logits_last [S, V] f32, nnz [L, S*T] i32 (h != 0), l1 [L, S*T]
+ * f32, fire [L, F] i32; row = sequence * T + position. */
+#ifndef TW_RUN_COMPARE_H
+#define TW_RUN_COMPARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/batch.h"
+#include "base/error.h"
+#include "base/obs.h"
+#include "db/store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_oracle;
+
+TW_MUST_USE enum tw_status tw_oracle_open(const char *path,
+                                          struct tw_oracle **oracle,
+                                          struct tw_error *err);
+void tw_oracle_close(struct tw_oracle *oracle);
+
+/* input_ids, borrowed. */
+const int32_t *tw_oracle_ids(const struct tw_oracle *oracle, int64_t *rows,
+                             int64_t *cols);
+
+/* Checks the oracle's shapes against the model's and makes room. */
+TW_MUST_USE enum tw_status tw_oracle_prepare(struct tw_oracle *oracle,
+                                             int64_t layers, int64_t width,
+                                             int64_t vocab,
+                                             struct tw_error *err);
+/* The rows of this batch whose logits are wanted (last of each sequence), and
+ * where they go; both borrowed until the next call. */
+TW_MUST_USE enum tw_status tw_oracle_want(struct tw_oracle *oracle,
+                                          const struct tw_batch *batch,
+                                          const int64_t **row, int64_t *rows,
+                                          float **logits, struct tw_error *err);
+/* Keeps what one batch saw (definition 0; head NULL without loss). */
+void tw_oracle_add(struct tw_oracle *oracle, const struct tw_batch *batch,
+                   const struct tw_layer_obs *obs,
+                   const struct tw_head_obs *head);
+
+/* Compares all, puts the parity rows of the run, prints nothing; *is_within:
+ * inside DESIGN's bounds for the cpu backend, tolerance (negative: 1e-4 on the
+ * loss, 1e-3 on the logits) replacing those two. `line` gets a sentence. */
+TW_MUST_USE enum tw_status tw_oracle_compare(
+    struct tw_oracle *oracle, struct tw_store *store, int64_t run,
+    double tolerance, bool *is_within, char *line, size_t line_bytes,
+    struct tw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,259 @@
+/* The loop of a profile: batches in, counts kept, checkpoints out. */
+#include <config.h>
+
+#include "run/profile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "run/session.h"
+
+const struct tw_profile_options tw_profile_defaults = {
+    .db = "twellscope.sqlite", .batch_tokens = 4096, .backend = "auto",
+    .split = "docs", .bos = "auto", .doc_sep = "auto", .field = "text",
+    .skip = "none", .limit = -1, .shards = 1, .checkpoint_seconds = -1,
+    .time_limit_seconds = -1, .tolerance = -1, .command = ""};
+
+/* Room for a batch of `rows`; a first long sequence makes it grow. */
+static enum tw_status make_room(struct tw_session *s, int64_t rows,
+                                struct tw_error *err)
+{
+    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    if (rows <= s->obs_rows)
+        return TW_OK;
+    enum tw_status status = TW_OK;
+    for (int64_t l = 0; l < facts->layers && status == TW_OK; l++) {
+        tw_layer_obs_fini(&s->obs[l]);
+        status = tw_layer_obs_init(&s->obs[l], rows, facts->d_ff,
+                                   s->rules.n_active, 1, s->o->has_magnitudes,
+                                   err);
+    }
+    if (status == TW_OK && !s->o->no_loss) {
+        tw_free(s->head.nll);
+        s->head.nll = tw_alloc((size_t)rows, sizeof *s->head.nll);
+        if (!s->head.nll)
+            status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    }
+    s->obs_rows = status == TW_OK ? rows : 0;
+    return status;
+}
+
+static enum tw_status compute(struct tw_session *s,
+                              const struct tw_batch *batch,
+                              struct tw_error *err)
+{
+    const struct tw_probes probes = {s->rules.n_active, s->rules.active};
+    struct tw_head_request want = {0};
+    enum tw_status status = make_room(s, batch->rows, err);
+    if (status == TW_OK && s->oracle)
+        status = tw_oracle_want(s->oracle, batch, &want.logit_row,
+                                &want.logit_rows, &want.logits, err);
+    if (status == TW_OK)
+        status = tw_runner_batch(s->runner, batch, &probes, s->obs,
+                                 s->o->no_loss ? NULL : &s->head, &want, err);
+    return status;
+}
+
+static enum tw_status record(struct tw_session *s,
+                             const struct tw_batch *batch, struct tw_error *err)
+{
+    enum tw_status status =
+        tw_profile_add(s->profile, batch, s->obs,
+                       s->o->no_loss ? NULL : &s->head, err);
+    if (s->oracle)
+        tw_oracle_add(s->oracle, batch, s->obs,
+                      s->o->no_loss ? NULL : &s->head);
+    int64_t last = batch->seqs - 1;
+    s->next_document = batch->document[last];
+    s->next_start = batch->start[last] + batch->offset[last + 1] -
+                    batch->offset[last];
+    return status;
+}
+
+static void report_progress(struct tw_session *s, double begin, int64_t rows)
+{
+    struct tw_batch_totals totals;
+    struct tw_profile_layer layer;
+    int64_t layers = tw_model_facts(s->model)->layers;
+    if (!s->o->progress)
+        return;
+    tw_batches_totals(s->batches, &totals);
+    struct tw_progress progress = {.tokens = rows,
+                                   .seconds = tw_session_clock() - begin,
+                                   .fraction = tw_corpus_fraction(&s->corpus)};
+    if (s->o->limit > 0) {
+        double done = (double)totals.text_tokens / (double)s->o->limit;
+        if (done > progress.fraction)
+            progress.fraction = done < 1 ? done : 1;
+    }
+    for (int64_t l = 0; l < layers; l++) {
+        tw_profile_layer(s->profile, 0, (int)l, &layer);
+        if (layer.tokens > 0)
+            progress.mean_nnz += layer.mean_nnz / (double)layers;
+    }
+    s->o->progress(s->o->progress_arg, &progress);
+}
+
+static bool is_checkpoint_due(const struct tw_session *s)
+{
+    double since = tw_session_clock() - s->last_checkpoint;
+    double automatic = 50 * s->checkpoint_cost;
+    if (s->o->checkpoint_seconds >= 0)
+        return since >= s->o->checkpoint_seconds;
+    return since >= (automatic > 10 ? automatic : 10);
+}
+
+/* Stops at a checkpoint: the run can be resumed. */
+static enum tw_status stop(struct tw_session *s, const char *why, int64_t rows,
+                           struct tw_error *err)
+{
+    enum tw_status status = tw_session_checkpoint(s, false, err);
+    if (status != TW_OK)
+        return status;
+    return tw_error_set(err, TW_ERR_STOPPED,
+                        "%s: stopped at a checkpoint after %lld rows of this "
+                        "start; go on with --name %s --resume",
+                        why, (long long)rows, s->name);
+}
+
+static enum tw_status count(struct tw_session *s, double begin,
+                            struct tw_error *err)
+{
+    struct tw_profile_times *times = &s->report->times;
+    struct tw_batch batch;
+    int64_t rows = 0;
+    enum tw_status status = TW_OK;
+    while (status == TW_OK) {
+        double t0 = tw_session_clock();
+        status = tw_batches_next(s->batches, &batch, err);
+        double t1 = tw_session_clock();
+        times->text += t1 - t0;
+        if (status != TW_OK || batch.rows == 0)
+            break;
+        status = compute(s, &batch, err);
+        double t2 = tw_session_clock();
+        times->compute += t2 - t1;
+        if (status == TW_OK)
+            status = record(s, &batch, err);
+        times->record += tw_session_clock() - t2;
+        rows += batch.rows;
+        if (status != TW_OK)
+            break;
+        report_progress(s, begin, rows);
+        if (s->o->stop && *s->o->stop)
+            return stop(s, "interrupted", rows, err);
+        if (s->o->time_limit_seconds >= 0 &&
+            tw_session_clock() - begin >= s->o->time_limit_seconds)
+            return stop(s, "time limit reached", rows, err);
+        if (is_checkpoint_due(s))
+            status = tw_session_checkpoint(s, false, err);
+    }
+    return status;
+}
+
+/* The end of counting: parity, the last commit, what --strict refuses. */
+static enum tw_status conclude(struct tw_session *s, struct tw_error *err)
+{
+    struct tw_profile_totals totals;
+    bool is_within = true;
+    char line[256] = "";
+    tw_profile_totals(s->profile, &totals);
+    if (totals.rows == 0 && s->o->shards == 1)
+        return tw_error_set(err, TW_ERR_FORMAT, "%s: no text",
+                            s->corpus.file[0].path);
+    enum tw_status status = tw_session_checkpoint(s, true, err);
+    if (status != TW_OK)
+        return status;
+    s->report->is_complete = true;
+    s->report->tokens = totals.tokens;
+    s->report->mean_nll = totals.mean_nll;
+    if (s->oracle)
+        status = tw_oracle_compare(s->oracle, s->store, s->run,
+                                   s->o->tolerance, &is_within, line,
+                                   sizeof line, err);
+    if (status == TW_OK)
+        status = tw_store_analyze(s->store, err);
+    if (status != TW_OK)
+        return status;
+    if (s->oracle)
+        tw_log(TW_LOG_INFO, "parity: %s", line);
+    if (!is_within)
+        return tw_error_set(err, TW_ERR_LOST, "parity: out of bounds: %s",
+                            line);
+    if (s->o->is_strict && totals.overflow_rows > 0)
+        return tw_error_set(err, TW_ERR_LOST,
+                            "--strict: %lld (token, layer) rows overflowed a "
+                            "tile and ran dense",
+                            (long long)totals.overflow_rows);
+    if (s->o->is_strict && tw_model_facts(s->model)->tensors_unused > 0)
+        return tw_error_set(err, TW_ERR_LOST, "--strict: %lld tensors unused",
+                            (long long)tw_model_facts(s->model)->tensors_unused);
+    return TW_OK;
+}
+
+static enum tw_status prepare(struct tw_session *s, struct tw_error *err)
+{
+    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    const struct tw_runner_config config = {.threads = s->o->threads,
+                                            .device = s->o->device};
+    enum tw_status status =
+        tw_runner_create(s->model, s->ops, &config, &s->runner, err);
+    if (status == TW_OK && s->oracle)
+        status = tw_oracle_prepare(s->oracle, facts->layers, facts->d_ff,
+                                   facts->vocab, err);
+    if (status == TW_OK && s->o->is_resume && s->corpus.has_stdin)
+        status = tw_error_set(err, TW_ERR_USAGE,
+                              "--resume cannot go on with standard input");
+    return status;
+}
+
+static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
+{
+    double begin = tw_session_clock();
+    enum tw_status status = tw_session_open(s, err);
+    if (status == TW_OK)
+        status = prepare(s, err);
+    s->report->times.load = tw_session_clock() - begin;
+    if (status != TW_OK || s->o->is_dry_run)
+        return status;
+    s->report->vocab = tw_model_facts(s->model)->vocab;
+    status = tw_session_begin(s, err);
+    snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
+    if (status != TW_OK || s->report->was_complete)
+        return status;
+    s->text.from_document = s->next_document;
+    s->text.from_start = s->next_start;
+    status = tw_batches_create(&s->corpus.documents, &s->text, &s->batches,
+                               err);
+    s->last_checkpoint = tw_session_clock();
+    if (status == TW_OK)
+        status = count(s, begin, err);
+    if (status == TW_OK)
+        status = conclude(s, err);
+    if (status != TW_OK && status != TW_ERR_STOPPED && !s->report->is_complete)
+        tw_record_failure(s->store, s->run,
+                          err ? err->text : tw_status_text(status));
+    return status;
+}
+
+enum tw_status tw_profile_run(const struct tw_profile_options *options,
+                              struct tw_profile_report *report,
+                              struct tw_error *err)
+{
+    struct tw_profile_options resolved = *options;
+    if (resolved.threads <= 0)
+        resolved.threads = tw_threads_available();
+    *report = (struct tw_profile_report){.mean_nll = NAN,
+                                         .is_stored = !options->is_dry_run};
+    struct tw_session session = {.o = &resolved, .report = report};
+    double begin = tw_session_clock();
+    struct tw_error own = {0};
+    enum tw_status status = run_session(&session, err ? err : &own);
+    tw_session_close(&session);
+    report->times.total = tw_session_clock() - begin;
+    return status;
+}

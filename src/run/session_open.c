@@ -1,0 +1,216 @@
+/* Opening everything a profile needs, in an order that writes nothing. */
+#include <config.h>
+
+#include "run/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+double tw_session_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A file that is there is checked now; a new one is made at the first commit,
+ * but its folder must be there. */
+static enum tw_status open_store(struct tw_session *s, struct tw_error *err)
+{
+    if (s->o->is_dry_run)
+        return TW_OK;
+    if (access(s->o->db, F_OK) == 0)
+        return tw_store_open(s->o->db, TW_STORE_WRITE, &s->store, err);
+    char *folder = tw_strdup(s->o->db);
+    if (!folder)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    const char *where = slash ? folder : ".";
+    enum tw_status status = TW_OK;
+    if (access(where, W_OK | X_OK) != 0)
+        status = tw_error_errno(err, errno, "%s: cannot create it in %s",
+                                s->o->db, where);
+    tw_free(folder);
+    return status;
+}
+
+/* A taken name is refused before the model is read. */
+static enum tw_status check_name(struct tw_session *s, struct tw_error *err)
+{
+    int64_t run;
+    struct tw_error absent = {0};
+    if (!s->o->name || !s->store)
+        return TW_OK;
+    if (!*s->o->name)
+        return tw_error_set(err, TW_ERR_USAGE, "--name: it is empty");
+    enum tw_status status =
+        tw_store_run_find(s->store, s->o->name, &run, &absent);
+    if (status == TW_ERR_NOT_FOUND)
+        return TW_OK;
+    if (status != TW_OK)
+        return tw_error_set(err, status, "%s", absent.text);
+    if (!s->o->is_resume && !s->o->is_replace)
+        return tw_error_set(err, TW_ERR_EXISTS,
+                            "%s: run '%s' is there already: --resume, "
+                            "--replace or another --name",
+                            s->o->db, s->o->name);
+    return TW_OK;
+}
+
+static enum tw_status open_model(struct tw_session *s, struct tw_error *err)
+{
+    const struct tw_model_options options = {
+        .activation = s->o->activation,
+        .apply = s->rules.has_apply ? &s->rules.apply : NULL,
+        .threads = s->o->threads};
+    enum tw_status status =
+        tw_model_open(s->o->model, &options, &s->model, err);
+    if (status == TW_OK)
+        status = tw_ops_find(s->o->backend, &s->ops, err);
+    return status;
+}
+
+/* Text needs a tokenizer; ids only use one for their pieces. */
+static enum tw_status open_tokenizer(struct tw_session *s, struct tw_error *err)
+{
+    bool is_needed = s->o->prompt != NULL;
+    for (int i = 0; i < s->o->n_files; i++) {
+        size_t length = strlen(s->o->files[i]);
+        is_needed |= length < 4 ||
+                     strcmp(s->o->files[i] + length - 4, ".npy") != 0;
+    }
+    struct tw_error own = {0};
+    const char *directory =
+        s->o->tokenizer ? s->o->tokenizer : tw_model_directory(s->model);
+    enum tw_status status = tw_tokenizer_open(directory, &s->tokenizer, &own);
+    if (status == TW_ERR_NOT_FOUND && !is_needed && !s->o->tokenizer)
+        return TW_OK;
+    if (status != TW_OK)
+        return tw_error_set(err, status, "%s", own.text);
+    int64_t size = tw_tokenizer_size(s->tokenizer);
+    int64_t vocab = tw_model_facts(s->model)->vocab;
+    if (size > vocab)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "%s: tokenizer has id %lld, past the embedding's "
+                            "%lld rows",
+                            directory, (long long)size - 1, (long long)vocab);
+    return TW_OK;
+}
+
+static enum tw_status open_corpus(struct tw_session *s, struct tw_error *err)
+{
+    struct tw_corpus_options options = {
+        .paths = s->o->files,
+        .count = s->o->n_files,
+        .prompt = s->o->prompt,
+        .text = {.separator = tw_rules_separator(s->o->doc_sep, s->tokenizer,
+                                                 s->separator,
+                                                 sizeof s->separator),
+                 .field = s->o->field}};
+    if (s->o->compare) {
+        enum tw_status status =
+            tw_oracle_open(s->o->compare, &s->oracle, err);
+        if (status != TW_OK)
+            return status;
+        options.ids_name = tw_path_base(s->o->compare);
+        options.ids = tw_oracle_ids(s->oracle, &options.ids_rows,
+                                    &options.ids_cols);
+    }
+    return tw_corpus_open(&options, &s->corpus, err);
+}
+
+static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
+{
+    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    int64_t ctx = s->o->ctx;
+    if (ctx == 0)
+        ctx = facts->max_position < 2048 ? facts->max_position : 2048;
+    if (ctx > facts->max_position)
+        tw_log(TW_LOG_WARNING,
+               "-c %lld is past the %lld positions the model was made for",
+               (long long)ctx, (long long)facts->max_position);
+    int32_t bos;
+    enum tw_status status =
+        tw_rules_bos(&s->rules, s->o->compare ? NULL : s->tokenizer,
+                     facts->bos, &bos, err);
+    if (status != TW_OK)
+        return status;
+    if (bos >= 0 && ctx < 2)
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "-c 1 leaves no room beside the BOS token");
+    int64_t eos = s->tokenizer ? tw_tokenizer_eos(s->tokenizer) : facts->eos;
+    if (s->rules.split == TW_SPLIT_STREAM && eos < 0)
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "--split stream: neither the tokenizer nor "
+                            "config.json names an EOS token");
+    s->text = (struct tw_batch_options){
+        .tokenizer = s->tokenizer, .ctx = ctx,
+        .batch_tokens = s->o->batch_tokens, .limit = s->o->limit,
+        .vocab = facts->vocab, .split = s->rules.split, .bos = bos,
+        .eos = (int32_t)eos, .parse_special = !s->o->no_parse_special,
+        .skip_bos = s->rules.skip_bos, .skip_special = s->rules.skip_special,
+        .skip_first = s->rules.skip_first, .shard = s->o->shard,
+        .shards = s->o->shards};
+    return TW_OK;
+}
+
+static enum tw_status open_accumulators(struct tw_session *s,
+                                        struct tw_error *err)
+{
+    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    enum tw_status status =
+        tw_threads_create(s->o->threads, &s->pool, err);
+    if (status != TW_OK)
+        return status;
+    struct tw_profile_config config = {
+        .layers = (int)facts->layers, .probes = s->rules.n_active,
+        .width = facts->d_ff, .experts = 1, .vocab = facts->vocab,
+        .ctx = s->text.ctx, .with_loss = !s->o->no_loss,
+        .with_magnitudes = s->o->has_magnitudes, .pool = s->pool};
+    status = tw_profile_create(&config, &s->profile, err);
+    if (status != TW_OK)
+        return status;
+    s->obs = tw_calloc((size_t)facts->layers, sizeof *s->obs);
+    return s->obs ? TW_OK
+                  : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+}
+
+enum tw_status tw_session_open(struct tw_session *s, struct tw_error *err)
+{
+    static enum tw_status (*const steps[])(struct tw_session *,
+                                           struct tw_error *) = {
+        open_store, check_name, open_model, open_tokenizer, open_corpus,
+        choose_text, open_accumulators};
+    enum tw_status status = tw_rules_parse(s->o, &s->rules, err);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TW_OK; i++)
+        status = steps[i](s, err);
+    return status;
+}
+
+void tw_session_close(struct tw_session *s)
+{
+    tw_batches_destroy(s->batches);
+    tw_profile_destroy(s->profile);
+    if (s->obs)
+        for (int64_t l = 0; l < tw_model_facts(s->model)->layers; l++)
+            tw_layer_obs_fini(&s->obs[l]);
+    tw_free(s->obs);
+    tw_free(s->head.nll);
+    tw_threads_destroy(s->pool);
+    tw_facts_fini(&s->facts);
+    tw_corpus_close(&s->corpus);
+    tw_oracle_close(s->oracle);
+    tw_runner_destroy(s->runner);
+    tw_tokenizer_close(s->tokenizer);
+    tw_model_close(s->model);
+    tw_store_close(s->store);
+}
