@@ -1,1 +1,15 @@
-# Sources of this room.
+noinst_LIBRARIES += libtext.a
+libtext_a_SOURCES = \
+	%reldir%/tokenizer.c %reldir%/tokenizer.h \
+	%reldir%/tokenizer_added.c %reldir%/tokenizer_bpe.c \
+	%reldir%/tokenizer_gpt2.c %reldir%/tokenizer_internal.h \
+	%reldir%/tokenizer_json.c %reldir%/tokenizer_nfc.c \
+	%reldir%/tokenizer_nfc_table.h %reldir%/tokenizer_open.c \
+	%reldir%/tokenizer_piece.c %reldir%/tokenizer_regex.c \
+	%reldir%/tokenizer_regex_translate.c %reldir%/tokenizer_split.c \
+	%reldir%/tokenizer_split_json.c %reldir%/tokenizer_strings.c \
+	%reldir%/tokenizer_tokens.c %reldir%/tokenizer_vocab.c \
+	%reldir%/tokenizer_word.c %reldir%/utf8.c
+libtext_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS) \
+	$(ZLIB_CFLAGS)
+EXTRA_DIST += %reldir%/tokenizer_nfc_table.py

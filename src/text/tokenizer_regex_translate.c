@@ -1,0 +1,120 @@
+/* Patterns of tokenizer.json are in Oniguruma's Ruby syntax. This rewrites
+ * what PCRE2 reads otherwise and refuses what it can't say:
+ *
+ *   \s, \S     Unicode's White_Space; PCRE2 would add U+180E
+ *   \uHHHH     \x{HHHH}
+ *   [a[b]], [a&&b], \h, (?m), {n,m}+   other meanings: refused, by name */
+#include <config.h>
+
+#include <ctype.h>
+#include <string.h>
+
+#include "text/tokenizer_internal.h"
+
+#define SPACES                                                        \
+    "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}"     \
+    "\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+
+static enum tw_status refuse(const char *what, struct tw_error *err)
+{
+    return tw_error_set(err, TW_ERR_UNSUPPORTED, "%s in a regular expression",
+                        what);
+}
+
+static bool is_hex4(const char *p)
+{
+    for (int i = 0; i < 4; i++)
+        if (!isxdigit((unsigned char)p[i]))
+            return false;
+    return true;
+}
+
+/* p stands behind a backslash; returns what was read through *next. */
+static enum tw_status escape(const char *p, bool is_class, const char **next,
+                             struct tw_strbuf *out, struct tw_error *err)
+{
+    *next = p + (*p != '\0');
+    if (*p == 'h' || *p == 'H')
+        return refuse("\\h", err);
+    if (*p == 's')
+        tw_strbuf_puts(out, is_class ? SPACES : "[" SPACES "]");
+    else if (*p == 'S' && !is_class)
+        tw_strbuf_puts(out, "[^" SPACES "]");
+    else if (*p == 'u' && is_hex4(p + 1)) {
+        tw_strbuf_printf(out, "\\x{%.4s}", p + 1);
+        *next = p + 5;
+    } else {
+        tw_strbuf_puts(out, "\\");
+        tw_strbuf_append(out, p, (size_t)(*next - p));
+    }
+    return TW_OK;
+}
+
+/* A bracket at p; *next stands behind its end. */
+static enum tw_status class(const char *p, const char **next,
+                            struct tw_strbuf *out, struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
+    size_t head = p[1] == '^' ? 2 : 1;
+    tw_strbuf_append(out, p, head);
+    p += head;
+    while (status == TW_OK && *p && *p != ']') {
+        if (p[0] == '\\') {
+            status = escape(p + 1, true, &p, out, err);
+            continue;
+        }
+        if (p[0] == '&' && p[1] == '&')
+            return refuse("&& between brackets", err);
+        const char *end = p[0] == '[' && p[1] == ':' ? strstr(p, ":]") : NULL;
+        if (p[0] == '[' && !end)
+            return refuse("[ between brackets", err);
+        size_t length = end ? (size_t)(end + 2 - p) : 1;
+        tw_strbuf_append(out, p, length);
+        p += length;
+    }
+    if (*p) /* no end: PCRE2 says so */
+        tw_strbuf_append(out, p++, 1);
+    *next = p;
+    return status;
+}
+
+/* "(?m" in Ruby lets the dot match a newline. */
+static bool sets_m(const char *p)
+{
+    if (p[0] != '(' || p[1] != '?')
+        return false;
+    size_t letters = strspn(p + 2, "imx-");
+    return (p[2 + letters] == ':' || p[2 + letters] == ')') &&
+           memchr(p + 2, 'm', letters) != NULL;
+}
+
+/* "{n,m}+" at p: Ruby repeats the interval, PCRE2 makes it possessive. */
+static bool is_repeated_interval(const char *p)
+{
+    if (*p != '{')
+        return false;
+    size_t digits = strspn(p + 1, "0123456789,");
+    return digits > 0 && p[1 + digits] == '}' && p[2 + digits] == '+';
+}
+
+enum tw_status twp_regex_translate(const char *pattern, struct tw_strbuf *out,
+                                   struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
+    const char *p = pattern;
+    while (status == TW_OK && *p) {
+        if (*p == '\\')
+            status = escape(p + 1, false, &p, out, err);
+        else if (*p == '[')
+            status = class(p, &p, out, err);
+        else if (sets_m(p))
+            status = refuse("(?m)", err);
+        else if (is_repeated_interval(p))
+            status = refuse("{n,m}+", err);
+        else
+            tw_strbuf_append(out, p++, 1);
+    }
+    if (status == TW_OK && out->is_failed)
+        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    return status;
+}
