@@ -61,6 +61,7 @@ static void cut_sequence(struct tw_profile *p, const struct tw_batch *batch,
         int kind = kind_of(batch->row_class[row]);
         p->place[row] = (struct twp_place){batch->document[s],
                                            batch->start[s] + row - begin};
+        assert(row == 0 || twp_is_before(p->place[row - 1], p->place[row]));
         if (!now || now->kind != kind) {
             now = &p->segment[p->segments++];
             *now = (struct twp_segment){.begin = row,
@@ -86,6 +87,12 @@ enum tw_status twp_batch_begin(struct tw_profile *p,
     p->segments = 0;
     for (int64_t s = 0; s < batch->seqs; s++)
         cut_sequence(p, batch, s);
+    if (batch->rows > 0) {
+        struct twp_place end = p->place[batch->rows - 1];
+        p->is_later = twp_is_before(p->latest, p->place[0]);
+        if (twp_is_before(p->latest, end))
+            p->latest = end;
+    }
     return TW_OK;
 }
 

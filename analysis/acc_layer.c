@@ -11,6 +11,21 @@
 
 const int twp_tile_width[TW_TILE_WIDTHS] = {64, 128, 256};
 
+/* The table outgrows the caches: cells are asked for in time. */
+enum { AHEAD = 16 };
+
+static void add_tokens(struct twp_cell *cell, const int32_t *token,
+                       const uint32_t *nnz, int64_t rows)
+{
+    int64_t i = 0;
+    for (; i + AHEAD < rows; i++) {
+        __builtin_prefetch(&cell[token[i + AHEAD]], 1);
+        twp_cell_add(&cell[token[i]], nnz[i]);
+    }
+    for (; i < rows; i++)
+        twp_cell_add(&cell[token[i]], nnz[i]);
+}
+
 static void add_segment(struct twp_probe *probe, const struct twp_segment *seg,
                         const uint32_t *nnz, const int32_t *token,
                         uint32_t width)
@@ -35,8 +50,7 @@ static void add_segment(struct twp_probe *probe, const struct twp_segment *seg,
         twp_cell_add(&position[i], nnz[i]);
     for (int64_t i = 0; i < rows; i++)
         probe->hist[nnz[i]]++;
-    for (int64_t i = 0; i < rows; i++)
-        twp_cell_add(&probe->token[token[i]], nnz[i]);
+    add_tokens(probe->token, token, nnz, rows);
 }
 
 /* The sum of rounded l1 over counted rows; 1 if it doesn't fit. */

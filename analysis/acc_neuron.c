@@ -1,24 +1,31 @@
 /* Firings of each neuron with the first and last place in the corpus. Batches
- * come in any order, so places are compared, by document, then row; within a
- * batch rows ascend. */
+ * come in any order, so places are compared; a batch behind all others, the
+ * usual case, needs no look at the places kept. Within a batch rows ascend. */
 #include <config.h>
 
 #include <assert.h>
 
 #include "analysis/profile_internal.h"
 
-static int is_before(struct twp_place a, struct twp_place b)
+/* One neuron that fired in the batch, between the places a and z. */
+static inline void note_places(struct twp_probe *probe, int64_t n,
+                               struct twp_place a, struct twp_place z,
+                               int is_later)
 {
-    return a.document != b.document ? a.document < b.document : a.row < b.row;
+    int is_new = probe->fired[n] == 0;
+    if (is_new || (!is_later && twp_is_before(a, probe->first[n])))
+        probe->first[n] = a;
+    if (is_new || is_later || twp_is_before(probe->last[n], z))
+        probe->last[n] = z;
 }
 
 const char *twp_neurons_add(struct tw_profile *p,
                             const struct tw_layer_obs *obs, int layer)
 {
     int64_t width = p->config.width;
-    int is_over = 0;
+    int is_over = 0, is_later = p->is_later;
     for (int def = 0; def < p->config.probes; def++) {
-        struct twp_neuron *neuron = twp_probe(p, def, layer)->neuron;
+        struct twp_probe *probe = twp_probe(p, def, layer);
         const uint64_t *fired = obs->fired + def * width;
         const uint32_t *first = obs->first + def * width;
         const uint32_t *last = obs->last + def * width;
@@ -26,13 +33,9 @@ const char *twp_neurons_add(struct tw_profile *p,
             if (fired[n] == 0)
                 continue;
             assert(first[n] <= last[n] && (int64_t)last[n] < obs->rows);
-            struct twp_neuron *to = &neuron[n];
-            struct twp_place a = p->place[first[n]], z = p->place[last[n]];
-            if (to->fired == 0 || is_before(a, to->first))
-                to->first = a;
-            if (to->fired == 0 || is_before(to->last, z))
-                to->last = z;
-            is_over |= twp_add_unsigned(&to->fired, fired[n]);
+            note_places(probe, n, p->place[first[n]], p->place[last[n]],
+                        is_later);
+            is_over |= twp_add_unsigned(&probe->fired[n], fired[n]);
         }
     }
     return is_over ? "firings" : NULL;

@@ -14,14 +14,14 @@ static const int permille[4] = {500, 900, 990, 999};
 static void count_neurons(const struct tw_profile *p, int def, int layer,
                           int64_t *dead, int64_t *once, int64_t *always)
 {
-    const struct twp_neuron *neuron = twp_probe(p, def, layer)->neuron;
+    const int64_t *fired = twp_probe(p, def, layer)->fired;
     int64_t per_expert = p->config.width / p->config.experts;
     *dead = *once = *always = 0;
     for (int64_t n = 0; n < p->config.width; n++) {
         int64_t tokens = p->layer[layer].seen[n / per_expert];
-        *dead += neuron[n].fired == 0;
-        *once += neuron[n].fired == 1;
-        *always += tokens > 0 && neuron[n].fired == tokens;
+        *dead += fired[n] == 0;
+        *once += fired[n] == 1;
+        *always += tokens > 0 && fired[n] == tokens;
     }
 }
 
@@ -50,12 +50,12 @@ static enum tw_status put_derived(const struct twp_save *save, int def,
 static enum tw_status put_dead_curve(const struct twp_save *save, int def,
                                      int layer, int64_t total, int64_t *first)
 {
-    const struct twp_neuron *neuron = twp_probe(save->p, def, layer)->neuron;
+    const struct twp_probe *probe = twp_probe(save->p, def, layer);
     int64_t width = save->p->config.width;
     int64_t seen[TW_DEAD_POINTS], dead[TW_DEAD_POINTS];
     for (int64_t n = 0; n < width; n++)
-        first[n] = neuron[n].fired ? twp_clock_at(save->p, save->clock,
-                                                  neuron[n].first)
+        first[n] = probe->fired[n] ? twp_clock_at(save->p, save->clock,
+                                                  probe->first[n])
                                    : -1;
     int points = tw_dead_curve(first, width, total, seen, dead);
     enum tw_status status = TW_OK;

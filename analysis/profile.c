@@ -35,8 +35,11 @@ static int create_probe(struct twp_probe *probe,
     size_t width = (size_t)c->width;
     probe->hist = tw_calloc(width + 1, sizeof *probe->hist);
     probe->token = tw_calloc((size_t)c->vocab, sizeof *probe->token);
-    probe->neuron = tw_calloc(width, sizeof *probe->neuron);
-    return !probe->hist || !probe->token || !probe->neuron;
+    probe->fired = tw_calloc(width, sizeof *probe->fired);
+    probe->first = tw_calloc(width, sizeof *probe->first);
+    probe->last = tw_calloc(width, sizeof *probe->last);
+    return !probe->hist || !probe->token || !probe->fired || !probe->first ||
+           !probe->last;
 }
 
 /* All but the position tables, which the first batch makes. */
@@ -69,8 +72,10 @@ enum tw_status tw_profile_create(const struct tw_profile_config *config,
     assert(config->width < INT32_MAX && config->vocab > 0 && config->ctx > 0);
     assert(config->experts > 0 && config->width % config->experts == 0);
     struct tw_profile *p = tw_calloc(1, sizeof *p);
-    if (p)
+    if (p) {
         p->config = *config;
+        p->latest = (struct twp_place){-1, -1};
+    }
     if (!p || create_tables(p)) {
         tw_profile_destroy(p);
         return tw_error_set(err, TW_ERR_NOMEM,
@@ -95,7 +100,9 @@ static void destroy_layers(struct tw_profile *p)
     for (int64_t i = 0; p->probe && i < tables; i++) {
         tw_free(p->probe[i].hist);
         tw_free(p->probe[i].token);
-        tw_free(p->probe[i].neuron);
+        tw_free(p->probe[i].fired);
+        tw_free(p->probe[i].first);
+        tw_free(p->probe[i].last);
     }
     tw_free(p->layer);
     tw_free(p->probe);
@@ -223,7 +230,7 @@ void tw_profile_layer(const struct tw_profile *p, int def, int layer,
         s.sum_nnz += probe->block_sum[b];
     }
     for (int64_t n = 0; n < p->config.width; n++)
-        s.dead += probe->neuron[n].fired == 0;
+        s.dead += probe->fired[n] == 0;
     s.mean_nnz = tw_ratio(s.sum_nnz, s.tokens);
     *summary = s;
 }

@@ -44,17 +44,19 @@ struct twp_place {
     int64_t document, row; /* row: among its document's rows */
 };
 
-struct twp_neuron {
-    int64_t fired;
-    struct twp_place first, last; /* meaningless if fired is 0 */
-};
+static inline int twp_is_before(struct twp_place a, struct twp_place b)
+{
+    return a.document != b.document ? a.document < b.document : a.row < b.row;
+}
 
 /* One layer under one definition. */
 struct twp_probe {
     int64_t *hist;             /* [width+1] counted rows by nnz */
     struct twp_cell *token;    /* [vocab] */
     struct twp_cell *position; /* [positions], a view into position_cells */
-    struct twp_neuron *neuron; /* [width] */
+    int64_t *fired;            /* [width] counted rows in which active */
+    struct twp_place *first;   /* [width] its first such row, */
+    struct twp_place *last;    /* [width] and last; unset if fired is 0 */
     int64_t block_sum[TWP_BLOCKS]; /* nnz of counted rows */
     int64_t kind_sum[TWP_KINDS];   /* nnz of all rows */
     uint32_t kind_max[TWP_KINDS];
@@ -108,12 +110,14 @@ struct tw_profile {
     int64_t block_predicted[TWP_BLOCKS], block_nll[TWP_BLOCKS]; /* 2^-20 */
     int64_t predicted, sum_nll;
     int64_t stamp;           /* sequences added by this process */
+    struct twp_place latest; /* no firing counted so far lies behind it */
     struct twp_document *document; /* [documents] ascending */
     size_t documents, documents_room;
     /* Of the batch being added. */
     struct twp_segment *segment;
     size_t segments, segments_room;
-    struct twp_place *place; /* [rows] */
+    struct twp_place *place; /* [rows] ascending */
+    int is_later;            /* it lies behind `latest` as it was */
     uint64_t *row_sum;       /* [probes][rows] nnz over layers */
     size_t places_room, row_sums_room;
 };

@@ -171,10 +171,13 @@ static enum tw_status neuron_row(struct tw_profile *p, const int64_t *v,
          !twp_document_is_known(p, v[9]) || !is_count(v[10])))
         return TW_ERR_MISMATCH;
     p->layer[v[2]].seen[v[3]] = v[5];
-    probe->neuron[v[4]].fired = v[6];
+    probe->fired[v[4]] = v[6];
     if (v[6] > 0) {
-        probe->neuron[v[4]].first = (struct twp_place){v[7], v[8]};
-        probe->neuron[v[4]].last = (struct twp_place){v[9], v[10]};
+        struct twp_place last = {v[9], v[10]};
+        probe->first[v[4]] = (struct twp_place){v[7], v[8]};
+        probe->last[v[4]] = last;
+        if (twp_is_before(p->latest, last))
+            p->latest = last;
     }
     return magnitudes_of(p, v);
 }

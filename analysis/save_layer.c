@@ -100,20 +100,21 @@ static enum tw_status save_neuron(const struct twp_save *save, int def,
 {
     const struct tw_profile_config *c = &save->p->config;
     const struct twp_layer *l = &save->p->layer[layer];
-    const struct twp_neuron *neuron = &twp_probe(save->p, def, layer)->neuron[n];
+    const struct twp_probe *probe = twp_probe(save->p, def, layer);
+    int64_t fired = probe->fired[n];
     struct twp_place none = {TW_NULL, TW_NULL};
-    struct twp_place first = neuron->fired ? neuron->first : none;
-    struct twp_place last = neuron->fired ? neuron->last : none;
+    struct twp_place first = fired ? probe->first[n] : none;
+    struct twp_place last = fired ? probe->last[n] : none;
     int64_t clock[2] = {TW_NULL, TW_NULL};
-    if (save->clock && neuron->fired) {
+    if (save->clock && fired) {
         clock[0] = twp_clock_at(save->p, save->clock, first);
         clock[1] = twp_clock_at(save->p, save->clock, last);
     }
     int is_measured = c->with_magnitudes && def == 0;
     int64_t expert = n / (c->width / c->experts);
     return PUT(save, TW_TABLE_NEURON, def, layer, expert, n, l->seen[expert],
-               neuron->fired, first.document, first.row, last.document,
-               last.row, clock[0], clock[1],
+               fired, first.document, first.row, last.document, last.row,
+               clock[0], clock[1],
                is_measured ? l->abs_sum[n] : TW_NULL,
                is_measured ? bits_of((double)l->abs_max[n]) : TW_NULL);
 }

@@ -89,9 +89,9 @@ START_TEST(a_batch_by_hand)
     ck_assert_uint_eq(probe->token[7].sum, 2);
     ck_assert_int_eq(p->token[7].in_sequences, 2);
     ck_assert_int_eq(p->token[7].count_even, 0); /* 5 and 9 are odd */
-    ck_assert_int_eq(probe->neuron[1].first.document, 5);
-    ck_assert_int_eq(probe->neuron[1].first.row, 1);
-    ck_assert_int_eq(probe->neuron[1].last.document, 9);
+    ck_assert_int_eq(probe->first[1].document, 5);
+    ck_assert_int_eq(probe->first[1].row, 1);
+    ck_assert_int_eq(probe->last[1].document, 9);
     free_hand(&h);
 }
 END_TEST
