@@ -186,7 +186,7 @@ static void say(const struct tw_bench_ffn_options *o,
             fprintf(stderr, "%.2fx faster", ratio);
         else
             fprintf(stderr, "%.2fx SLOWER", 1 / ratio);
-        fprintf(stderr, "  routed %" PRId64 " of %" PRId64 " rows\n",
+        fprintf(stderr, "  routed %" PRId64 " of %d rows\n",
                 r->dense_rows, o->rows);
     }
     double even = tw_bench_break_even(results, o->n_nnz);

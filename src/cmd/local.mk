@@ -1,8 +1,22 @@
-# Sources of this room.
+# The program: one file a command, the table, main.
 noinst_LIBRARIES += libcmd.a
 libcmd_a_SOURCES = \
-	%reldir%/cmd_sql.c %reldir%/command.h \
+	%reldir%/arguments.c %reldir%/arguments.h \
+	%reldir%/cmd_bench.c %reldir%/cmd_info.c %reldir%/cmd_profile.c \
+	%reldir%/cmd_runs.c %reldir%/cmd_sql.c %reldir%/cmd_tokenize.c \
+	%reldir%/command.h %reldir%/commands.c \
+	%reldir%/help.c %reldir%/help.h \
 	%reldir%/options.c %reldir%/options.h \
 	%reldir%/output.c %reldir%/output.h %reldir%/output_internal.h \
 	%reldir%/output_table.c %reldir%/output_text.c \
+	%reldir%/summary.c %reldir%/summary.h %reldir%/talk.c %reldir%/talk.h \
 	%reldir%/utf8.c %reldir%/utf8.h
+
+TW_ROOM_LIBS = librun.a libmodel.a libkernels.a libanalysis.a libdb.a \
+	libload.a libtext.a libbase.a
+TW_LIBS = $(OPENBLAS_LIBS) $(SQLITE_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) \
+	$(ZLIB_LIBS) $(NETTLE_LIBS)
+
+bin_PROGRAMS += twellscope
+twellscope_SOURCES = %reldir%/main.c
+twellscope_LDADD = libcmd.a $(TW_ROOM_LIBS) $(TW_LIBS)

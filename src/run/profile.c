@@ -22,13 +22,13 @@ const struct tw_profile_options tw_profile_defaults = {
 static enum tw_status make_room(struct tw_session *s, int64_t rows,
                                 struct tw_error *err)
 {
-    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    const struct tw_model *model = s->model;
     if (rows <= s->obs_rows)
         return TW_OK;
     enum tw_status status = TW_OK;
-    for (int64_t l = 0; l < facts->layers && status == TW_OK; l++) {
+    for (int64_t l = 0; l < model->layers && status == TW_OK; l++) {
         tw_layer_obs_fini(&s->obs[l]);
-        status = tw_layer_obs_init(&s->obs[l], rows, facts->d_ff,
+        status = tw_layer_obs_init(&s->obs[l], rows, model->d_ff,
                                    s->rules.n_active, 1, s->o->has_magnitudes,
                                    err);
     }
@@ -47,11 +47,11 @@ static enum tw_status compute(struct tw_session *s,
                               struct tw_error *err)
 {
     const struct tw_probes probes = {s->rules.n_active, s->rules.active};
-    struct tw_head_request want = {0};
+    struct tw_logits want = {0};
     enum tw_status status = make_room(s, batch->rows, err);
     if (status == TW_OK && s->oracle)
-        status = tw_oracle_want(s->oracle, batch, &want.logit_row,
-                                &want.logit_rows, &want.logits, err);
+        status = tw_oracle_want(s->oracle, batch, &want.row, &want.rows,
+                                &want.logits, err);
     if (status == TW_OK)
         status = tw_runner_batch(s->runner, batch, &probes, s->obs,
                                  s->o->no_loss ? NULL : &s->head, &want, err);
@@ -78,7 +78,7 @@ static void report_progress(struct tw_session *s, double begin, int64_t rows)
 {
     struct tw_batch_totals totals;
     struct tw_profile_layer layer;
-    int64_t layers = tw_model_facts(s->model)->layers;
+    int64_t layers = s->model->layers;
     if (!s->o->progress)
         return;
     tw_batches_totals(s->batches, &totals);
@@ -189,22 +189,25 @@ static enum tw_status conclude(struct tw_session *s, struct tw_error *err)
                             "--strict: %lld (token, layer) rows overflowed a "
                             "tile and ran dense",
                             (long long)totals.overflow_rows);
-    if (s->o->is_strict && tw_model_facts(s->model)->tensors_unused > 0)
-        return tw_error_set(err, TW_ERR_LOST, "--strict: %lld tensors unused",
-                            (long long)tw_model_facts(s->model)->tensors_unused);
+    size_t at = 0;
+    const char *unused = s->o->is_strict ? tw_model_unused(s->model, &at) : NULL;
+    if (unused)
+        return tw_error_set(err, TW_ERR_LOST, "--strict: tensor '%s' is unused",
+                            unused);
     return TW_OK;
 }
 
 static enum tw_status prepare(struct tw_session *s, struct tw_error *err)
 {
-    const struct tw_model_facts *facts = tw_model_facts(s->model);
-    const struct tw_runner_config config = {.threads = s->o->threads,
-                                            .device = s->o->device};
+    const struct tw_model *model = s->model;
+    const struct tw_runner_config config = {
+        .ops = {.threads = s->o->threads, .device = s->o->device},
+        .max_rows = s->o->batch_tokens};
     enum tw_status status =
         tw_runner_create(s->model, s->ops, &config, &s->runner, err);
     if (status == TW_OK && s->oracle)
-        status = tw_oracle_prepare(s->oracle, facts->layers, facts->d_ff,
-                                   facts->vocab, err);
+        status = tw_oracle_prepare(s->oracle, model->layers, model->d_ff,
+                                   model->vocab, err);
     if (status == TW_OK && s->o->is_resume && s->corpus.has_stdin)
         status = tw_error_set(err, TW_ERR_USAGE,
                               "--resume cannot go on with standard input");
@@ -220,7 +223,7 @@ static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
     s->report->times.load = tw_session_clock() - begin;
     if (status != TW_OK || s->o->is_dry_run)
         return status;
-    s->report->vocab = tw_model_facts(s->model)->vocab;
+    s->report->vocab = s->model->vocab;
     status = tw_session_begin(s, err);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
     if (status != TW_OK || s->report->was_complete)

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "db/store.h"
 #include "kernels/ops.h"
+#include "model/forward.h"
 #include "model/model.h"
 #include "run/compare.h"
 #include "run/corpus.h"

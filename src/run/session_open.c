@@ -90,14 +90,14 @@ static enum tw_status open_tokenizer(struct tw_session *s, struct tw_error *err)
     }
     struct tw_error own = {0};
     const char *directory =
-        s->o->tokenizer ? s->o->tokenizer : tw_model_directory(s->model);
+        s->o->tokenizer ? s->o->tokenizer : s->model->checkpoint.directory;
     enum tw_status status = tw_tokenizer_open(directory, &s->tokenizer, &own);
     if (status == TW_ERR_NOT_FOUND && !is_needed && !s->o->tokenizer)
         return TW_OK;
     if (status != TW_OK)
         return tw_error_set(err, status, "%s", own.text);
     int64_t size = tw_tokenizer_size(s->tokenizer);
-    int64_t vocab = tw_model_facts(s->model)->vocab;
+    int64_t vocab = s->model->vocab;
     if (size > vocab)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "%s: tokenizer has id %lld, past the embedding's "
@@ -128,26 +128,37 @@ static enum tw_status open_corpus(struct tw_session *s, struct tw_error *err)
     return tw_corpus_open(&options, &s->corpus, err);
 }
 
+/* A token id of config.json; -1 where it names none, or several. */
+static int64_t config_id(const struct tw_model *model, const char *field)
+{
+    struct tw_error ignored = {0};
+    int64_t id;
+    if (tw_config_int_or(model->checkpoint.config, field, -1, &id, &ignored) !=
+            TW_OK || id >= model->vocab)
+        return -1;
+    return id;
+}
+
 static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
 {
-    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    const struct tw_model *model = s->model;
     int64_t ctx = s->o->ctx;
     if (ctx == 0)
-        ctx = facts->max_position < 2048 ? facts->max_position : 2048;
-    if (ctx > facts->max_position)
+        ctx = model->max_position < 2048 ? model->max_position : 2048;
+    if (ctx > model->max_position)
         tw_log(TW_LOG_WARNING,
                "-c %lld is past the %lld positions the model was made for",
-               (long long)ctx, (long long)facts->max_position);
+               (long long)ctx, (long long)model->max_position);
     int32_t bos;
     enum tw_status status =
         tw_rules_bos(&s->rules, s->o->compare ? NULL : s->tokenizer,
-                     facts->bos, &bos, err);
+                     config_id(s->model, "bos_token_id"), &bos, err);
     if (status != TW_OK)
         return status;
     if (bos >= 0 && ctx < 2)
         return tw_error_set(err, TW_ERR_USAGE,
                             "-c 1 leaves no room beside the BOS token");
-    int64_t eos = s->tokenizer ? tw_tokenizer_eos(s->tokenizer) : facts->eos;
+    int64_t eos = s->tokenizer ? tw_tokenizer_eos(s->tokenizer) : config_id(s->model, "eos_token_id");
     if (s->rules.split == TW_SPLIT_STREAM && eos < 0)
         return tw_error_set(err, TW_ERR_USAGE,
                             "--split stream: neither the tokenizer nor "
@@ -155,7 +166,7 @@ static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
     s->text = (struct tw_batch_options){
         .tokenizer = s->tokenizer, .ctx = ctx,
         .batch_tokens = s->o->batch_tokens, .limit = s->o->limit,
-        .vocab = facts->vocab, .split = s->rules.split, .bos = bos,
+        .vocab = model->vocab, .split = s->rules.split, .bos = bos,
         .eos = (int32_t)eos, .parse_special = !s->o->no_parse_special,
         .skip_bos = s->rules.skip_bos, .skip_special = s->rules.skip_special,
         .skip_first = s->rules.skip_first, .shard = s->o->shard,
@@ -166,20 +177,20 @@ static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
 static enum tw_status open_accumulators(struct tw_session *s,
                                         struct tw_error *err)
 {
-    const struct tw_model_facts *facts = tw_model_facts(s->model);
+    const struct tw_model *model = s->model;
     enum tw_status status =
         tw_threads_create(s->o->threads, &s->pool, err);
     if (status != TW_OK)
         return status;
     struct tw_profile_config config = {
-        .layers = (int)facts->layers, .probes = s->rules.n_active,
-        .width = facts->d_ff, .experts = 1, .vocab = facts->vocab,
+        .layers = (int)model->layers, .probes = s->rules.n_active,
+        .width = model->d_ff, .experts = 1, .vocab = model->vocab,
         .ctx = s->text.ctx, .with_loss = !s->o->no_loss,
         .with_magnitudes = s->o->has_magnitudes, .pool = s->pool};
     status = tw_profile_create(&config, &s->profile, err);
     if (status != TW_OK)
         return status;
-    s->obs = tw_calloc((size_t)facts->layers, sizeof *s->obs);
+    s->obs = tw_calloc((size_t)model->layers, sizeof *s->obs);
     return s->obs ? TW_OK
                   : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
 }
@@ -201,7 +212,7 @@ void tw_session_close(struct tw_session *s)
     tw_batches_destroy(s->batches);
     tw_profile_destroy(s->profile);
     if (s->obs)
-        for (int64_t l = 0; l < tw_model_facts(s->model)->layers; l++)
+        for (int64_t l = 0; l < s->model->layers; l++)
             tw_layer_obs_fini(&s->obs[l]);
     tw_free(s->obs);
     tw_free(s->head.nll);

@@ -17,23 +17,24 @@
 static void gather_model(struct tw_session *s)
 {
     struct tw_facts *f = &s->facts;
-    const struct tw_model_facts *m = tw_model_facts(s->model);
+    const struct tw_model *m = s->model;
     tw_facts_text(f, "model", NULL, s->o->model);
     tw_facts_text(f, "model_type", NULL, m->model_type);
-    tw_facts_text(f, "family", NULL, m->family);
+    tw_facts_text(f, "family", NULL, m->model_type);
     tw_facts_text(f, "model_hash", "model hash", m->hash);
     tw_facts_int(f, "layers", NULL, m->layers);
     tw_facts_int(f, "d_model", NULL, m->d_model);
     tw_facts_int(f, "d_ff", NULL, m->d_ff);
     tw_facts_int(f, "gated", NULL, m->is_gated);
     tw_facts_int(f, "vocab", NULL, m->vocab);
-    tw_facts_text(f, "activation", "--activation", m->activation);
+    tw_facts_text(f, "activation", "--activation", m->activation.name);
     tw_facts_text(f, "activation_source", NULL, m->activation_source);
-    tw_facts_text(f, "weight_dtype", NULL, m->weight_dtype);
+    tw_facts_text(f, "weight_dtype", NULL, m->dtype);
     tw_facts_text(f, "compute_dtype", "number type", s->ops->compute_dtype);
     tw_facts_text(f, "backend", "--backend", s->ops->name);
     tw_facts_text(f, "device", "processor", tw_runner_device(s->runner));
-    tw_facts_text(f, "plan", "plan", m->plan);
+    tw_facts_text(f, "plan", "plan",
+                  m->layer[0].ffn.path == TW_FFN_TWELL ? "twell" : "dense");
 }
 
 static void gather_rules(struct tw_session *s)
@@ -197,7 +198,7 @@ enum tw_status tw_session_begin(struct tw_session *s, struct tw_error *err)
         status = tw_store_open(s->o->db, TW_STORE_WRITE, &s->store, err);
     if (status != TW_OK)
         return status;
-    const char *wanted = s->o->name ? s->o->name : tw_model_name(s->model);
+    const char *wanted = s->o->name ? s->o->name : s->model->checkpoint.name;
     if (!s->o->name)
         status = tw_record_free_name(s->store, wanted, s->name, sizeof s->name,
                                      err);

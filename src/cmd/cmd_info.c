@@ -1,0 +1,140 @@
+/* twellscope info: what a checkpoint is, before anything is run. */
+#include <config.h>
+
+#include "cmd/command.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/threads.h"
+#include "cmd/arguments.h"
+#include "cmd/options.h"
+#include "model/model.h"
+
+struct request {
+    const char *model, *activation;
+    int batch_tokens;
+    bool wants_help;
+};
+
+static const struct tw_argument arguments[] = {
+    {"model", 'm', TW_ARG_TEXT, offsetof(struct request, model), 0},
+    {"activation", 0, TW_ARG_TEXT, offsetof(struct request, activation), 0},
+    {"batch-size", 'b', TW_ARG_INT, offsetof(struct request, batch_tokens), 1},
+    {NULL, 0, TW_ARG_FLAG, 0, 0}};
+
+static void print_size(const char *what, int64_t bytes)
+{
+    printf("  %-20s %10.1f MiB\n", what, (double)bytes / 1048576);
+}
+
+static void print_facts(const struct tw_model *m)
+{
+    printf("model        %s\n", m->checkpoint.directory);
+    printf("model_type   %s\n", m->model_type);
+    printf("shape        %" PRId64 " layers, d_model %" PRId64 ", d_ff %" PRId64
+           " (%s), %" PRId64 " heads, %" PRId64 " kv heads, head_dim %" PRId64
+           "\n",
+           m->layers, m->d_model, m->d_ff, m->is_gated ? "gated" : "plain",
+           m->heads, m->kv_heads, m->head_dim);
+    printf("vocabulary   %" PRId64 "\n", m->vocab);
+    printf("positions    %" PRId64 ", rope %s\n", m->max_position,
+           m->rope_text);
+    printf("activation   %s (source: %s)\n", m->activation.name,
+           m->activation_source);
+    printf("path         %s\n", m->layer[0].ffn.path == TW_FFN_TWELL
+                                    ? "twell (overflowing rows run dense)"
+                                    : "dense");
+    printf("head         %s\n", m->head_source);
+    printf("weights      %s, %.3f M parameters, %.1f MiB\n", m->dtype,
+           (double)m->parameters * 1e-6, (double)m->bytes / 1048576);
+    printf("model_hash   %s\n", m->hash);
+}
+
+static void print_tensors(const struct tw_model *m)
+{
+    const struct tw_tensors *all = &m->checkpoint.tensors;
+    size_t used = 0, at = 0;
+    for (size_t i = 0; i < all->count; i++)
+        used += all->tensor[i].is_used;
+    printf("tensors      %zu of %zu used, none missing\n", used, all->count);
+    const char *name;
+    while ((name = tw_model_unused(m, &at)) != NULL)
+        printf("  unused     %s\n", name);
+}
+
+static void print_field(void *arg, const char *field, const char *json,
+                        bool is_used)
+{
+    if (is_used == *(bool *)arg)
+        printf("  %s = %s\n", field, json);
+}
+
+static void print_config(const struct tw_model *m)
+{
+    bool is_used = true;
+    printf("config.json, fields used\n");
+    tw_config_each(m->checkpoint.config, print_field, &is_used);
+    is_used = false;
+    printf("config.json, fields without effect here\n");
+    tw_config_each(m->checkpoint.config, print_field, &is_used);
+}
+
+static void print_memory(const struct tw_model *m, int rows)
+{
+    struct tw_model_memory memory;
+    tw_model_memory(m, rows, &memory);
+    printf("memory on the cpu backend, batches of %d tokens\n", rows);
+    print_size("mapped from files", memory.mapped_bytes);
+    print_size("float copies, all", memory.widened_bytes);
+    print_size("float copies, least", memory.layer_bytes);
+    print_size("activations", memory.buffer_bytes);
+    print_size("counts", memory.obs_bytes);
+}
+
+static enum tw_status run(int argc, char **argv, struct tw_error *err)
+{
+    struct request r = {.batch_tokens = 4096};
+    struct tw_model *model = NULL;
+    enum tw_status status = tw_arguments_parse(argc, argv, arguments, &r,
+                                               &r.wants_help, NULL, 0, err);
+    if (status != TW_OK)
+        return status;
+    if (r.wants_help) {
+        tw_print_help(&tw_command_info);
+        return TW_OK;
+    }
+    if (!r.model)
+        return tw_error_set(err, TW_ERR_USAGE, "-m MODEL is missing");
+    const struct tw_model_options options = {
+        .activation = r.activation, .threads = tw_threads_available()};
+    status = tw_model_open(r.model, &options, &model, err);
+    if (status != TW_OK)
+        return status;
+    print_facts(model);
+    print_tensors(model);
+    print_memory(model, r.batch_tokens);
+    print_config(model);
+    tw_model_close(model);
+    return TW_OK;
+}
+
+const struct tw_command tw_command_info = {
+    .name = "info",
+    .group = "Look",
+    .summary = "show a checkpoint: activation, shapes, tensors, memory",
+    .usage = "-m MODEL [--activation NAME[:ARG]] [-b TOKENS]",
+    .help =
+        "Reads the checkpoint and checks every tensor, NaN and Inf included, "
+        "without\nrunning it. Prints the resolved configuration, the activation "
+        "and where it came\nfrom, the tensors used and unused, the memory "
+        "needed, and which fields of\nconfig.json have an effect.\n\n"
+        "  -m, --model MODEL      directory, file in it, or org/name in the "
+        "Hugging\n"
+        "                         Face cache (offline)\n"
+        "  --activation NAME[:A]  as for profile\n"
+        "  -b, --batch-size N     tokens a batch, for the memory (4096)\n",
+    .run = run,
+};
