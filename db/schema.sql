@@ -4,7 +4,7 @@
 -- public interface: their names and columns only ever grow. Every count is an
 -- exact 64-bit integer, sums of reals are integers in fixed units: l1 2^-16,
 -- loss (nll) and |h| 2^-20, so that any order of adding gives the same bits.
--- run_id and def_id lead every key; def_ord 0 is a run's primary definition.
+-- run_id and def_ord lead every key; def_ord 0 is a run's primary definition.
 
 PRAGMA application_id = 1417102668;  -- 0x5477454C, "TwEL"
 PRAGMA user_version = 1;
@@ -24,7 +24,7 @@ CREATE TABLE run_ (
   tokens INTEGER, sequences INTEGER, documents INTEGER, bytes INTEGER,
   ctx INTEGER, split TEXT, doc_sep TEXT, bos TEXT, parse_special INTEGER,
   field TEXT, apply TEXT, skip TEXT, skipped INTEGER, token_limit INTEGER,
-  magnitudes INTEGER, vocab INTEGER,
+  magnitudes INTEGER, has_loss INTEGER, vocab INTEGER,
   predicted INTEGER, sum_nll INTEGER,
   mean_nll REAL, se_nll REAL, perplexity REAL, bits_per_byte REAL,
   overflow_rows INTEGER, seed INTEGER,

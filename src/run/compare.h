@@ -44,8 +44,8 @@ void tw_oracle_add(struct tw_oracle *oracle, const struct tw_batch *batch,
                    const struct tw_layer_obs *obs,
                    const struct tw_head_obs *head);
 
-/* Compares all, puts the parity rows of the run, prints nothing; *is_within:
- * inside DESIGN's bounds for the cpu backend, tolerance (negative: 1e-4 on the
+/* Inside a transaction: compares all and puts the run's parity rows.
+ * *is_within: inside DESIGN's bounds for the cpu backend, tolerance (negative: 1e-4 on the
  * loss, 1e-3 on the logits) replacing those two. `line` gets a sentence. */
 TW_MUST_USE enum tw_status tw_oracle_compare(
     struct tw_oracle *oracle, struct tw_store *store, int64_t run,

@@ -34,6 +34,8 @@ struct tw_session {
     const struct tw_ops *ops;
     struct tw_runner *runner;
     struct tw_oracle *oracle; /* --compare, else NULL */
+    bool is_within;           /* the oracle's bounds, after the last commit */
+    char parity[320];         /* and in words */
     char separator[256]; /* room for the line between documents */
     struct tw_corpus corpus;
     struct tw_batch_options text;

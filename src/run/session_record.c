@@ -281,6 +281,10 @@ static enum tw_status put_end(struct tw_session *s, struct tw_error *err)
         status = put_corpora(s, true, err);
     if (status == TW_OK)
         status = put_text_facts(s, err);
+    if (status == TW_OK && s->oracle)
+        status = tw_oracle_compare(s->oracle, s->store, s->run,
+                                   s->o->tolerance, &s->is_within, s->parity,
+                                   sizeof s->parity, err);
     if (status == TW_OK)
         status = tw_store_set_text(s->store, s->run, "finished", now, err);
     if (status == TW_OK)
