@@ -43,6 +43,8 @@ static enum tw_status reserve(struct tw_profile *p,
     if (tw_grow((void **)&p->segment, &p->segments_room, rows,
                 sizeof *p->segment) ||
         tw_grow((void **)&p->place, &p->places_room, rows, sizeof *p->place) ||
+        tw_grow((void **)&p->by_token, &p->by_token_room, 2 * rows,
+                sizeof *p->by_token) ||
         tw_grow((void **)&p->row_sum, &p->row_sums_room, sums,
                 sizeof *p->row_sum))
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a batch");
@@ -87,6 +89,7 @@ enum tw_status twp_batch_begin(struct tw_profile *p,
     p->segments = 0;
     for (int64_t s = 0; s < batch->seqs; s++)
         cut_sequence(p, batch, s);
+    twp_tokens_sort(p, batch);
     if (batch->rows > 0) {
         struct twp_place end = p->place[batch->rows - 1];
         p->is_later = twp_is_before(p->latest, p->place[0]);

@@ -11,29 +11,28 @@
 
 const int twp_tile_width[TW_TILE_WIDTHS] = {64, 128, 256};
 
-/* The table outgrows the caches: cells are asked for in time. */
-enum { AHEAD = 16 };
-
-static void add_tokens(struct twp_cell *cell, const int32_t *token,
-                       const uint32_t *nnz, int64_t rows)
+/* In order of tokens, as the table outgrows the caches: rows of one token hit
+ * the same line, and the next lines are asked for in time. */
+static void add_tokens(const struct tw_profile *p, struct twp_cell *cell,
+                       const uint32_t *nnz)
 {
-    int64_t i = 0;
+    enum { AHEAD = 24 };
+    const struct twp_token_row *at = p->by_token;
+    int64_t i = 0, rows = p->counted;
     for (; i + AHEAD < rows; i++) {
-        __builtin_prefetch(&cell[token[i + AHEAD]], 1);
-        twp_cell_add(&cell[token[i]], nnz[i]);
+        __builtin_prefetch(&cell[at[i + AHEAD].token], 1);
+        twp_cell_add(&cell[at[i].token], nnz[at[i].row]);
     }
     for (; i < rows; i++)
-        twp_cell_add(&cell[token[i]], nnz[i]);
+        twp_cell_add(&cell[at[i].token], nnz[at[i].row]);
 }
 
 static void add_segment(struct twp_probe *probe, const struct twp_segment *seg,
-                        const uint32_t *nnz, const int32_t *token,
-                        uint32_t width)
+                        const uint32_t *nnz, uint32_t width)
 {
     int64_t sum = 0, rows = seg->end - seg->begin;
     uint32_t max = probe->kind_max[seg->kind];
     nnz += seg->begin;
-    token += seg->begin;
     for (int64_t i = 0; i < rows; i++) {
         sum += nnz[i];
         max = max > nnz[i] ? max : nnz[i];
@@ -50,7 +49,6 @@ static void add_segment(struct twp_probe *probe, const struct twp_segment *seg,
         twp_cell_add(&position[i], nnz[i]);
     for (int64_t i = 0; i < rows; i++)
         probe->hist[nnz[i]]++;
-    add_tokens(probe->token, token, nnz, rows);
 }
 
 /* The sum of rounded l1 over counted rows; 1 if it doesn't fit. */
@@ -93,15 +91,16 @@ static int add_magnitudes(struct tw_profile *p, struct twp_layer *layer,
     return is_over;
 }
 
-const char *twp_layer_add(struct tw_profile *p, const struct tw_batch *batch,
-                          const struct tw_layer_obs *obs, int l)
+const char *twp_layer_add(struct tw_profile *p, const struct tw_layer_obs *obs,
+                          int l)
 {
     struct twp_layer *layer = &p->layer[l];
     for (int def = 0; def < p->config.probes; def++) {
-        const uint32_t *nnz = obs->nnz + (int64_t)def * batch->rows;
+        const uint32_t *nnz = obs->nnz + (int64_t)def * obs->rows;
+        struct twp_probe *probe = twp_probe(p, def, l);
         for (size_t i = 0; i < p->segments; i++)
-            add_segment(twp_probe(p, def, l), &p->segment[i], nnz,
-                        batch->token, (uint32_t)p->config.width);
+            add_segment(probe, &p->segment[i], nnz, (uint32_t)p->config.width);
+        add_tokens(p, probe->token, nnz);
     }
     if (add_l1(p, layer, obs->l1))
         return "l1";

@@ -19,24 +19,38 @@ static inline void note_places(struct twp_probe *probe, int64_t n,
         probe->last[n] = z;
 }
 
+/* is_later is a constant where this is inlined. Returns 1 on overflow. */
+static inline int add_firings(const struct tw_profile *p,
+                              struct twp_probe *probe,
+                              const struct tw_layer_obs *obs, int def,
+                              int is_later)
+{
+    int64_t width = p->config.width;
+    const uint64_t *fired = obs->fired + def * width;
+    const uint32_t *first = obs->first + def * width;
+    const uint32_t *last = obs->last + def * width;
+    const struct twp_place *place = p->place;
+    int is_over = 0;
+    for (int64_t n = 0; n < width; n++) {
+        if (fired[n] == 0)
+            continue;
+        assert(first[n] <= last[n] && last[n] < (uint32_t)obs->rows);
+        note_places(probe, n, place[first[n]], place[last[n]], is_later);
+        is_over |= twp_add_unsigned(&probe->fired[n], fired[n]);
+    }
+    return is_over;
+}
+
 const char *twp_neurons_add(struct tw_profile *p,
                             const struct tw_layer_obs *obs, int layer)
 {
-    int64_t width = p->config.width;
-    int is_over = 0, is_later = p->is_later;
+    int is_over = 0;
     for (int def = 0; def < p->config.probes; def++) {
         struct twp_probe *probe = twp_probe(p, def, layer);
-        const uint64_t *fired = obs->fired + def * width;
-        const uint32_t *first = obs->first + def * width;
-        const uint32_t *last = obs->last + def * width;
-        for (int64_t n = 0; n < width; n++) {
-            if (fired[n] == 0)
-                continue;
-            assert(first[n] <= last[n] && (int64_t)last[n] < obs->rows);
-            note_places(probe, n, p->place[first[n]], p->place[last[n]],
-                        is_later);
-            is_over |= twp_add_unsigned(&probe->fired[n], fired[n]);
-        }
+        if (p->is_later)
+            is_over |= add_firings(p, probe, obs, def, 1);
+        else
+            is_over |= add_firings(p, probe, obs, def, 0);
     }
     return is_over ? "firings" : NULL;
 }

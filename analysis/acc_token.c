@@ -7,7 +7,40 @@
 #include "analysis/profile_internal.h"
 #include "base/threads.h"
 
-enum { CHUNK_ROWS = 512 }; /* their sums stay in the first-level cache */
+enum {
+    CHUNK_ROWS = 512, /* their sums stay in the first-level cache */
+    DIGIT_BITS = 10,  /* two passes sort 2^20 token ids */
+    DIGITS = 1 << DIGIT_BITS
+};
+
+/* One pass of a radix sort by the digit at `shift`; stable. */
+static void sort_digit(const struct twp_token_row *from,
+                       struct twp_token_row *to, int64_t count, int shift)
+{
+    int64_t place[DIGITS + 1] = {0};
+    for (int64_t i = 0; i < count; i++)
+        place[(from[i].token >> shift) % DIGITS + 1]++;
+    for (int d = 0; d < DIGITS; d++)
+        place[d + 1] += place[d];
+    for (int64_t i = 0; i < count; i++)
+        to[place[(from[i].token >> shift) % DIGITS]++] = from[i];
+}
+
+void twp_tokens_sort(struct tw_profile *p, const struct tw_batch *batch)
+{
+    struct twp_token_row *rows = p->by_token, *spare = rows + batch->rows;
+    int64_t count = 0;
+    for (size_t i = 0; i < p->segments; i++)
+        for (int64_t row = p->segment[i].begin; row < p->segment[i].end; row++)
+            if (!TWP_IS_SKIPPED(p->segment[i].kind))
+                rows[count++] = (struct twp_token_row){batch->token[row],
+                                                       (int32_t)row};
+    for (int shift = 0; p->config.vocab >> shift; shift += 2 * DIGIT_BITS) {
+        sort_digit(rows, spare, count, shift);
+        sort_digit(spare, rows, count, shift + DIGIT_BITS);
+    }
+    p->counted = count;
+}
 
 void twp_tokens_count(struct tw_profile *p, const struct tw_batch *batch)
 {

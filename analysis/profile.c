@@ -121,6 +121,7 @@ void tw_profile_destroy(struct tw_profile *p)
     tw_free(p->document);
     tw_free(p->segment);
     tw_free(p->place);
+    tw_free(p->by_token);
     tw_free(p->row_sum);
     tw_free(p);
 }
@@ -147,7 +148,6 @@ static enum tw_status check_shape(const struct tw_profile *p,
 
 struct layer_work {
     struct tw_profile *profile;
-    const struct tw_batch *batch;
     const struct tw_layer_obs *obs;
 };
 
@@ -158,16 +158,14 @@ static void add_layer(void *arg, int worker, int64_t layer)
     struct layer_work *work = arg;
     (void)worker;
     work->profile->layer[layer].failed =
-        twp_layer_add(work->profile, work->batch, &work->obs[layer],
-                      (int)layer);
+        twp_layer_add(work->profile, &work->obs[layer], (int)layer);
 }
 
 static enum tw_status add_layers(struct tw_profile *p,
-                                 const struct tw_batch *batch,
                                  const struct tw_layer_obs *obs,
                                  struct tw_error *err)
 {
-    struct layer_work work = {p, batch, obs};
+    struct layer_work work = {p, obs};
     if (p->config.pool)
         tw_threads_run(p->config.pool, add_layer, &work, p->config.layers);
     else
@@ -198,7 +196,7 @@ enum tw_status tw_profile_add(struct tw_profile *p,
     if (status)
         return status;
     twp_tokens_count(p, batch);
-    return add_layers(p, batch, obs, err);
+    return add_layers(p, obs, err);
 }
 
 void tw_profile_totals(const struct tw_profile *p,

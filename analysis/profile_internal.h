@@ -79,6 +79,11 @@ struct twp_token {
     int64_t stamp; /* the sequence that saw it last; not stored */
 };
 
+/* A counted row of the batch, by token. */
+struct twp_token_row {
+    int32_t token, row;
+};
+
 struct twp_document {
     int64_t document, rows, sequences;
 };
@@ -118,8 +123,10 @@ struct tw_profile {
     size_t segments, segments_room;
     struct twp_place *place; /* [rows] ascending */
     int is_later;            /* it lies behind `latest` as it was */
+    struct twp_token_row *by_token; /* counted rows in order of tokens */
+    int64_t counted;
     uint64_t *row_sum;       /* [probes][rows] nnz over layers */
-    size_t places_room, row_sums_room;
+    size_t places_room, by_token_room, row_sums_room;
 };
 
 static inline struct twp_probe *twp_probe(const struct tw_profile *p, int def,
@@ -173,13 +180,14 @@ int64_t twp_clock_at(const struct tw_profile *p, const int64_t *clock,
 
 /* acc_layer.c, acc_neuron.c: one layer of the batch into its own sums. Return
  * NULL, or the name of a sum that exceeds 64 bits. */
-const char *twp_layer_add(struct tw_profile *p, const struct tw_batch *batch,
-                          const struct tw_layer_obs *obs, int layer);
+const char *twp_layer_add(struct tw_profile *p, const struct tw_layer_obs *obs,
+                          int layer);
 const char *twp_neurons_add(struct tw_profile *p,
                             const struct tw_layer_obs *obs, int layer);
 
-/* acc_token.c: rows per token; then the sums over layers of the even
- * sequences' rows and the checked totals. */
+/* acc_token.c: counted rows sorted into by_token; rows per token; then the
+ * sums over layers of the even sequences' rows and the checked totals. */
+void twp_tokens_sort(struct tw_profile *p, const struct tw_batch *batch);
 void twp_tokens_count(struct tw_profile *p, const struct tw_batch *batch);
 TW_MUST_USE enum tw_status twp_tokens_sum_even(struct tw_profile *p,
                                                const struct tw_batch *batch,
