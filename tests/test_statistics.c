@@ -1,8 +1,10 @@
-/* Claims about analysis/statistics, each on rows computed by hand. */
+/* Claims about analysis/statistics and analysis/parity, each on rows computed
+ * by hand. */
 #include <config.h>
 
 #include <math.h>
 
+#include "analysis/parity.h"
 #include "analysis/statistics.h"
 #include "tw_check.h"
 
@@ -113,6 +115,45 @@ START_TEST(dead_curve_ends)
 }
 END_TEST
 
+START_TEST(parity_by_hand)
+{
+    const struct tw_parity_arrays a = {.nnz = (uint32_t[]){5, 7, 2},
+                                       .l1 = (float[]){1, 3, 0},
+                                       .fired = (uint64_t[]){4, 9}};
+    const struct tw_parity_arrays b = {.nnz = (uint32_t[]){5, 4, 3},
+                                       .l1 = (float[]){1, 2, 0},
+                                       .fired = (uint64_t[]){4, 11}};
+    struct tw_parity_layer l;
+    tw_parity_layer(&a, &b, 3, 2, &l);
+    ck_assert_int_eq(l.cells, 3);
+    ck_assert_int_eq(l.identical, 1);
+    ck_assert_int_eq(l.max_difference, 3);
+    NEAR(l.total_difference, 2.0 / 12);
+    ck_assert_int_eq(l.fired_cells, 2);
+    ck_assert_int_eq(l.fired_identical, 1);
+    ck_assert_int_eq(l.fired_max_difference, 2);
+    NEAR(l.l1_max_relative, 0.5);
+    tw_parity_layer(&a, &(struct tw_parity_arrays){0}, 3, 2, &l);
+    ck_assert_int_eq(l.cells + l.fired_cells, 0);
+    ck_assert(isnan(l.total_difference) && isnan(l.l1_max_relative));
+}
+END_TEST
+
+START_TEST(parity_never_hides_nan)
+{
+    const float a[3] = {1, NAN, 2.5f}, b[3] = {1.5f, NAN, 2};
+    NEAR(tw_parity_max_difference(a, b, 3), 0.5);
+    NEAR(tw_parity_mean_difference(a, b, 3), 0);
+    const float c[3] = {1.5f, 1, 2};
+    ck_assert(isinf(tw_parity_max_difference(a, c, 3)));
+    ck_assert(isnan(tw_parity_mean_difference(a + 1, c, 1)));
+    struct tw_parity_layer l;
+    const struct tw_parity_arrays bad = {.l1 = a}, good = {.l1 = c};
+    tw_parity_layer(&bad, &good, 3, 0, &l);
+    ck_assert(isinf(l.l1_max_relative));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("statistics");
@@ -125,6 +166,8 @@ int main(void)
     tcase_add_test(core, jackknife_by_hand);
     tcase_add_test(core, dead_curve_by_hand);
     tcase_add_test(core, dead_curve_ends);
+    tcase_add_test(core, parity_by_hand);
+    tcase_add_test(core, parity_never_hides_nan);
     suite_add_tcase(suite, core);
     return tw_run_suite(suite);
 }
