@@ -7,38 +7,36 @@
 
 #include "analysis/profile_internal.h"
 
-/* One neuron that fired in the batch, between the places a and z. */
-static inline void note_places(struct twp_probe *probe, int64_t n,
-                               struct twp_place a, struct twp_place z,
-                               int is_later)
-{
-    int is_new = probe->fired[n] == 0;
-    if (is_new || (!is_later && twp_is_before(a, probe->first[n])))
-        probe->first[n] = a;
-    if (is_new || is_later || twp_is_before(probe->last[n], z))
-        probe->last[n] = z;
-}
-
-/* is_later is a constant where this is inlined. Returns 1 on overflow. */
+/* is_later is a constant where this is inlined. Returns 1 on overflow: counts
+ * are below 2^63, so the top bit of a sum, or of what is added, shows it. */
 static inline int add_firings(const struct tw_profile *p,
-                              struct twp_probe *probe,
+                              const struct twp_probe *probe,
                               const struct tw_layer_obs *obs, int def,
                               int is_later)
 {
     int64_t width = p->config.width;
-    const uint64_t *fired = obs->fired + def * width;
-    const uint32_t *first = obs->first + def * width;
-    const uint32_t *last = obs->last + def * width;
-    const struct twp_place *place = p->place;
-    int is_over = 0;
+    const uint64_t *restrict more = obs->fired + def * width;
+    const uint32_t *restrict a = obs->first + def * width;
+    const uint32_t *restrict z = obs->last + def * width;
+    const struct twp_place *restrict place = p->place;
+    int64_t *restrict fired = probe->fired;
+    struct twp_place *restrict first = probe->first;
+    struct twp_place *restrict last = probe->last;
+    uint64_t bits = 0;
     for (int64_t n = 0; n < width; n++) {
-        if (fired[n] == 0)
+        uint64_t sum = (uint64_t)fired[n] + more[n];
+        if (more[n] == 0)
             continue;
-        assert(first[n] <= last[n] && last[n] < (uint32_t)obs->rows);
-        note_places(probe, n, place[first[n]], place[last[n]], is_later);
-        is_over |= twp_add_unsigned(&probe->fired[n], fired[n]);
+        assert(a[n] <= z[n] && z[n] < (uint32_t)obs->rows);
+        int is_new = fired[n] == 0;
+        if (is_new || (!is_later && twp_is_before(place[a[n]], first[n])))
+            first[n] = place[a[n]];
+        if (is_new || is_later || twp_is_before(last[n], place[z[n]]))
+            last[n] = place[z[n]];
+        fired[n] = (int64_t)sum;
+        bits |= sum | more[n];
     }
-    return is_over;
+    return bits >> 63 != 0;
 }
 
 const char *twp_neurons_add(struct tw_profile *p,
@@ -46,7 +44,7 @@ const char *twp_neurons_add(struct tw_profile *p,
 {
     int is_over = 0;
     for (int def = 0; def < p->config.probes; def++) {
-        struct twp_probe *probe = twp_probe(p, def, layer);
+        const struct twp_probe *probe = twp_probe(p, def, layer);
         if (p->is_later)
             is_over |= add_firings(p, probe, obs, def, 1);
         else
