@@ -50,9 +50,9 @@ double tw_jackknife_ratio_se(const int64_t *sum, const int64_t *count,
 /* How many of `neurons` neurons had not fired when tokens_seen rows had been
  * seen, at tokens_seen = 1, 2, 4, ... < total and at total. first[i]: rows
  * before the i-th neuron's first firing (clock from 0: it has fired once
- * tokens_seen > first), negative or beyond total: never; order doesn't matter. Writes up to
- * TW_DEAD_POINTS values to tokens_seen and dead; returns how many, 0 if total
- * is 0. */
+ * tokens_seen > first), negative or beyond total: never; any order. Writes up
+ * to TW_DEAD_POINTS values to tokens_seen and dead; returns how many, 0 if
+ * total is 0. */
 int tw_dead_curve(const int64_t *first, int64_t neurons, int64_t total,
                   int64_t *tokens_seen, int64_t *dead);
 

@@ -13,7 +13,7 @@ tests_test_profile_acc_SOURCES = tests/test_profile_acc.c \
 tests_test_profile_acc_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_profile_acc_LDADD = $(analysis_test_libs)
 tests_test_profile_store_SOURCES = tests/test_profile_store.c \
-	tests/profile_corpus.h tests/tw_check.h
+	tests/profile_corpus.h tests/profile_oracle.h tests/tw_check.h
 tests_test_profile_store_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_profile_store_LDADD = $(analysis_test_libs)
 endif

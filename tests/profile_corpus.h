@@ -78,7 +78,8 @@ static inline void make_corpus(struct corpus *c, uint64_t seed)
     int64_t number = 0;
     *c = (struct corpus){0};
     for (int d = 0; d < DOCUMENTS; d++) {
-        int length = (int)(next_random(&seed) % (d % 4 == 3 ? 3 * CTX : 20)) + 1;
+        uint64_t most = d % 4 == 3 ? 3 * CTX : 20;
+        int length = (int)(next_random(&seed) % most) + 1;
         number += 1 + (int64_t)(next_random(&seed) % 3);
         for (int start = 0; start < length; start += CTX) {
             int rows = length - start < CTX ? length - start : CTX;

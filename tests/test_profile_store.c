@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "db/query.h"
 #include "profile_corpus.h"
+#include "profile_oracle.h"
 
 static char path[64];
 static struct tw_store *store;
@@ -127,126 +128,10 @@ static int64_t plain_run(const char *name)
     return run;
 }
 
-/* The corpus as temporary tables: cell (one row a definition, layer and row)
- * and firing (one row an active neuron). Counted by SQL alone. */
-static void put_cells(void)
-{
-    struct tw_strbuf text = {0};
-    int64_t clock = 0;
-    sql("CREATE TEMP TABLE cell(def, layer, document, row, clock, position, "
-        "seq, win, token, class, skipped, nll, l1, nnz)");
-    sql("CREATE TEMP TABLE firing(def, layer, neuron, document, row, clock, "
-        "units)");
-    for (int s = 0; s < corpus.seqs; s++)
-        for (int r = corpus.begin[s]; r < corpus.begin[s + 1]; r++, clock++)
-            for (int i = 0; i < LAYERS * PROBES; i++) {
-                int l = i % LAYERS, d = i / LAYERS;
-                int64_t at = corpus.start[s] + r - corpus.begin[s];
-                uint64_t bits = corpus.active[l][d][r];
-                int class = corpus.row_class[r];
-                char nll[32] = "NULL";
-                if (!isnan(corpus.nll[r]))
-                    snprintf(nll, sizeof nll, "%lld",
-                             llrint((double)corpus.nll[r] * TW_NLL_SCALE));
-                tw_strbuf_printf(
-                    &text,
-                    "INSERT INTO cell VALUES(%d,%d,%lld,%lld,%lld,%d,%d,%lld,"
-                    "%d,%d,%d,%s,%lld,%d);",
-                    d, l, (long long)corpus.document[s], (long long)at,
-                    (long long)clock, r - corpus.begin[s], s,
-                    (long long)corpus.start[s] / CTX, (int)corpus.token[r],
-                    class & TW_ROW_CLASS_MASK, class >> 7, nll,
-                    llrint((double)corpus.l1[l][r] * TW_L1_SCALE),
-                    __builtin_popcountll(bits));
-                for (int n = 0; n < WIDTH && !(class >> 7); n++)
-                    if (bits >> n & 1)
-                        tw_strbuf_printf(
-                            &text,
-                            "INSERT INTO firing VALUES(%d,%d,%d,%lld,%lld,"
-                            "%lld,%lld);",
-                            d, l, n, (long long)corpus.document[s],
-                            (long long)at, (long long)clock,
-                            (long long)abs_units(l, r, n));
-            }
-    sql(text.data);
-    tw_strbuf_fini(&text);
-}
-
-/* A table's columns, and the same from the cells. */
-static const struct {
-    const char *stored, *counted;
-} oracles[] = {
-    {"def_ord, layer, tokens, sum_nnz, min_nnz, max_nnz, sum_l1, mean_nnz "
-     "FROM layer_",
-     "def, layer, count(*), sum(nnz), min(nnz), max(nnz), sum(l1), "
-     "1.0 * sum(nnz) / count(*) FROM cell WHERE NOT skipped GROUP BY 1, 2"},
-    {"def_ord, layer, block, tokens, sum_nnz, predicted, sum_nll FROM block_",
-     "def, layer, (document + win) % 64, sum(1 - skipped), "
-     "sum(nnz * (1 - skipped)), count(nll), ifnull(sum(nll), 0) FROM cell "
-     "GROUP BY 1, 2, 3 HAVING sum(1 - skipped) > 0 OR count(nll) > 0"},
-    {"def_ord, layer, class, skipped, tokens, sum_nnz, max_nnz FROM class_",
-     "def, layer, class, skipped, count(*), sum(nnz), max(nnz) FROM cell "
-     "GROUP BY 1, 2, 3, 4"},
-    {"def_ord, layer, position, tokens, sum_nnz, min_nnz, max_nnz "
-     "FROM layer_position_",
-     "def, layer, position, count(*), sum(nnz), min(nnz), max(nnz) FROM cell "
-     "WHERE NOT skipped GROUP BY 1, 2, 3"},
-    {"def_ord, position, tokens, sum_nnz, min_nnz, max_nnz, max_layer_sum "
-     "FROM position_",
-     "def, position, sum(n) / 3, sum(s), min(a), max(z), max(s) FROM (SELECT "
-     "def, layer, position, count(*) n, sum(nnz) s, min(nnz) a, max(nnz) z "
-     "FROM cell WHERE NOT skipped GROUP BY 1, 2, 3) GROUP BY 1, 2"},
-    {"def_ord, layer, token_id, count, sum_nnz, min_nnz, max_nnz "
-     "FROM layer_token_",
-     "def, layer, token, count(*), sum(nnz), min(nnz), max(nnz) FROM cell "
-     "WHERE NOT skipped GROUP BY 1, 2, 3"},
-    {"def_ord, token_id, count, in_sequences, sum_nnz, count_even, sum_even, "
-     "min_nnz, max_nnz FROM token_",
-     "def, token, count(*) / 3, count(DISTINCT seq), sum(nnz), "
-     "sum((document + win) % 2 = 0) / 3, "
-     "sum(CASE WHEN (document + win) % 2 = 0 THEN nnz ELSE 0 END), min(nnz), "
-     "max(nnz) FROM cell WHERE NOT skipped GROUP BY 1, 2"},
-    {"def_ord, layer, nnz, tokens FROM hist_",
-     "def, layer, nnz, count(*) FROM cell WHERE NOT skipped GROUP BY 1, 2, 3"},
-    {"def_ord, layer, neuron, fired, first_fired, last_fired FROM neuron_ "
-     "WHERE fired > 0",
-     "def, layer, neuron, count(*), min(clock), max(clock) FROM firing "
-     "GROUP BY 1, 2, 3"},
-    {"layer, neuron, sum_abs, max_abs * 1048576, first_document, first_row, "
-     "expert FROM neuron_ WHERE fired > 0 AND def_ord = 0",
-     "layer, neuron, sum(units), 1.0 * max(units), (SELECT document FROM "
-     "firing b WHERE b.def = 0 AND b.layer = a.layer AND b.neuron = a.neuron "
-     "ORDER BY clock LIMIT 1), (SELECT row FROM firing b WHERE b.def = 0 AND "
-     "b.layer = a.layer AND b.neuron = a.neuron ORDER BY clock LIMIT 1), "
-     "neuron / 32 FROM firing a WHERE def = 0 GROUP BY 1, 2"},
-    {"layer, nnz, tiles FROM tile_ WHERE tile_width = 128",
-     "layer, nnz, count(*) FROM cell WHERE NOT skipped AND def = 0 "
-     "GROUP BY 1, 2"},
-    {"layer, tokens FROM route_",
-     "layer, count(*) FROM cell WHERE def = 0 GROUP BY 1"},
-    {"document, rows, sequences FROM document_",
-     "document, count(*), count(DISTINCT seq) FROM cell WHERE def = 0 AND "
-     "layer = 0 GROUP BY 1"},
-    {"def_ord, layer, dead, fired_once FROM layer_",
-     "def, layer, 64 - count(*), sum(n = 1) FROM (SELECT def, layer, neuron, "
-     "count(*) n FROM firing GROUP BY 1, 2, 3) GROUP BY 1, 2"},
-    {"def_ord, layer, tokens_seen, dead FROM dead_curve_",
-     "f.def, f.layer, t.n, 64 - sum(f.first < t.n) FROM (SELECT def, layer, "
-     "neuron, min(clock) first FROM firing GROUP BY 1, 2, 3) f, (SELECT 1 n "
-     "UNION SELECT 1 << value FROM (WITH RECURSIVE c(value) AS (SELECT 0 "
-     "UNION SELECT value + 1 FROM c WHERE value < 20) SELECT value FROM c) "
-     "WHERE 1 << value < (SELECT max(clock) + 1 FROM cell) UNION SELECT "
-     "max(clock) + 1 FROM cell) t GROUP BY 1, 2, 3"},
-    {"tokens, skipped, sequences, documents, predicted, sum_nll FROM run_",
-     "sum(1 - skipped), sum(skipped), count(DISTINCT seq), "
-     "count(DISTINCT document), count(nll), sum(nll) FROM cell "
-     "WHERE def = 0 AND layer = 0"},
-};
-
 START_TEST(rows_equal_what_sql_counts)
 {
     plain_run("a");
-    put_cells();
+    put_cells(store, &corpus);
     for (size_t i = 0; i < sizeof oracles / sizeof oracles[0]; i++) {
         struct tw_strbuf stored = {0}, counted = {0};
         char text[1200];
