@@ -1,1 +1,16 @@
 # Tests of model.
+if HAVE_CHECK
+MODEL_TESTS = tests/test_model tests/test_forward
+check_PROGRAMS += $(MODEL_TESTS)
+TESTS += $(MODEL_TESTS)
+MODEL_TEST_LIBS = libmodel.a libload.a libkernels.a libbase.a \
+	$(JANSSON_LIBS) $(NETTLE_LIBS) $(OPENBLAS_LIBS) -lm $(CHECK_LIBS)
+tests_test_model_SOURCES = tests/test_model.c tests/tw_check.h \
+	tests/tw_files.h tests/tw_llama.h
+tests_test_model_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_model_LDADD = $(MODEL_TEST_LIBS)
+tests_test_forward_SOURCES = tests/test_forward.c tests/tw_check.h \
+	tests/tw_files.h tests/tw_llama.h
+tests_test_forward_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_forward_LDADD = $(MODEL_TEST_LIBS)
+endif

@@ -1,0 +1,62 @@
+/* The forward pass of a model over a backend's operations.
+ *
+ *     struct tw_runner *runner;
+ *     tw_runner_create(model, ops, &config, &runner, &err);
+ *     tw_runner_batch(runner, batch, &probes, obs, &head, NULL, &err);
+ *     tw_runner_destroy(runner);                // before tw_model_close
+ */
+#ifndef TW_MODEL_FORWARD_H
+#define TW_MODEL_FORWARD_H
+
+#include "base/batch.h"
+#include "base/obs.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_runner;
+
+struct tw_runner_config {
+    struct tw_ops_config ops; /* threads, device, keep_bytes */
+    int64_t max_rows;         /* of a batch; larger ones make buffers grow */
+};
+
+/* Rows whose logits are wanted. */
+struct tw_logits {
+    int64_t rows;
+    const int64_t *row; /* [rows] of the batch */
+    float *logits;      /* [rows][V], filled */
+};
+
+/* Starts the backend and loads every weight into it. The model outlives the
+ * runner. Returns TW_OK; TW_ERR_UNSUPPORTED "backend 'x' cannot do SLOT"; or
+ * the backend's error. */
+TW_MUST_USE enum tw_status
+tw_runner_create(const struct tw_model *model, const struct tw_ops *ops,
+                 const struct tw_runner_config *config,
+                 struct tw_runner **runner, struct tw_error *err);
+/* NULL is allowed. */
+void tw_runner_destroy(struct tw_runner *runner);
+
+/* Runs one batch. obs[L], each made for batch->rows or more and for as many
+ * probes as given; they are reset here. head NULL or head->nll NULL, and
+ * logits NULL or without rows: the head is not computed. Returns TW_OK;
+ * TW_ERR_MISMATCH for a token that is not in the vocabulary; TW_ERR_NUMERIC
+ * naming layer, token and neuron where h is NaN or Inf (obs are then filled,
+ * but not to be trusted); or the backend's error. */
+TW_MUST_USE enum tw_status
+tw_runner_batch(struct tw_runner *runner, const struct tw_batch *batch,
+                const struct tw_probes *probes, struct tw_layer_obs *obs,
+                struct tw_head_obs *head, const struct tw_logits *logits,
+                struct tw_error *err);
+
+/* "cpu: 2 threads, ...": the backend's, valid while the runner lives. */
+const char *tw_runner_device(const struct tw_runner *runner);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
