@@ -1,6 +1,6 @@
 # Tests of model.
 if HAVE_CHECK
-MODEL_TESTS = tests/test_model tests/test_forward
+MODEL_TESTS = tests/test_model tests/test_forward tests/test_oracle
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
 MODEL_TEST_LIBS = libmodel.a libload.a libkernels.a libbase.a \
@@ -13,4 +13,8 @@ tests_test_forward_SOURCES = tests/test_forward.c tests/tw_check.h \
 	tests/tw_files.h tests/tw_llama.h
 tests_test_forward_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_forward_LDADD = $(MODEL_TEST_LIBS)
+tests_test_oracle_SOURCES = tests/test_oracle.c tests/tw_check.h
+tests_test_oracle_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_oracle_LDADD = libmodel.a libload.a libkernelsref.a \
+	$(MODEL_TEST_LIBS)
 endif

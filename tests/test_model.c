@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/memory.h"
 #include "model/model.h"
 #include "tw_check.h"
 #include "tw_files.h"
@@ -99,6 +100,9 @@ static const struct {
       .to = "\"pretraining_tp\": 2"},
      TW_ERR_UNSUPPORTED,
      "pretraining_tp 2"},
+    {{.from = "\"extra\": 0",
+      .to = "\"quantization_config\": {\"bits\": 4}"},
+     TW_ERR_UNSUPPORTED, "quantization_config"},
     {{.from = "\"extra\": 0",
       .to = "\"partial_rotary_factor\": 0.5"},
      TW_ERR_UNSUPPORTED,
@@ -392,6 +396,56 @@ START_TEST(rope_frequencies_follow_the_config)
 }
 END_TEST
 
+START_TEST(mutated_configs_never_crash)
+{
+    enum { ROUNDS = 3000 };
+    static const char likely[] = "0123456789-[]{},:\"\\e.NaIt";
+    static const char config[] = TINY_CONFIG;
+    uint32_t state = 7;
+    int opened = 0;
+    char text[sizeof config];
+    tiny_write(folder, &(struct tiny_edit){0});
+    for (int i = 0; i < ROUNDS; i++) {
+        struct tw_error err = {0};
+        struct tw_model *m = NULL;
+        memcpy(text, config, sizeof config);
+        for (int k = 0; k <= i % 3; k++) {
+            state = state * 1664525u + 1013904223u;
+            text[(state >> 8) % (sizeof config - 1)] =
+                likely[(state >> 20) % (sizeof likely - 1)];
+        }
+        tw_write(folder, "config.json", text, sizeof config - 1);
+        if (tw_model_open(folder, &plain, &m, &err) == TW_OK)
+            opened++;
+        else
+            ck_assert_str_ne(err.text, "");
+        tw_model_close(m);
+    }
+    ck_assert_int_gt(opened, 0);
+    ck_assert_int_lt(opened, ROUNDS / 2);
+}
+END_TEST
+
+START_TEST(every_failed_allocation_is_an_error)
+{
+    enum tw_status status = TW_ERR_NOMEM;
+    struct tw_model *m = NULL;
+    int i = 0;
+    tiny_write(folder, &(struct tiny_edit){0});
+    for (; status != TW_OK && i < 1000; i++) {
+        struct tw_error err = {0};
+        tw_alloc_fail_after(i);
+        status = tw_model_open(folder, &plain, &m, &err);
+        tw_alloc_fail_after(-1);
+        ck_assert_msg(status == TW_OK || status == TW_ERR_NOMEM,
+                      "allocation %d: %s", i, err.text);
+    }
+    ck_assert_int_eq(status, TW_OK);
+    ck_assert_int_gt(i, 10);
+    tw_model_close(m);
+}
+END_TEST
+
 static const struct {
     const char *place, *type, *dtype, *head;
     int64_t parameters, d_ff;
@@ -440,6 +494,7 @@ int main(void)
     Suite *suite = suite_create("model");
     TCase *core = tcase_create("core");
     tcase_add_checked_fixture(core, setup, teardown);
+    tcase_set_timeout(core, 120);
     tcase_add_loop_test(core, each_fault_is_named, 0, ROWS(faults));
     tcase_add_test(core, a_sound_model_has_its_facts);
     tcase_add_test(core, known_buffers_are_not_unused);
@@ -453,6 +508,8 @@ int main(void)
     tcase_add_test(core, a_copied_head_is_not_unused);
     tcase_add_loop_test(core, rope_frequencies_follow_the_config, 0,
                         ROWS(ropes));
+    tcase_add_test(core, mutated_configs_never_crash);
+    tcase_add_test(core, every_failed_allocation_is_an_error);
     tcase_add_loop_test(core, released_checkpoints_open, 0, ROWS(shared));
     suite_add_tcase(suite, core);
     return tw_run_suite(suite);

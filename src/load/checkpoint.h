@@ -39,9 +39,10 @@ TW_MUST_USE enum tw_status tw_checkpoint_find(const char *model,
 
 /* config.json. Every lookup is remembered, so that `info` can list the fields
  * used and those ignored. A dotted name descends
- * ("rope_parameters.rope_theta"). The _or forms give `fallback` where the field is absent or null; the others
- * fail with TW_ERR_FORMAT "config.json: no field 'x'", a field of the wrong
- * type fails in both ("config.json: field 'x' is not an integer"). */
+ * ("rope_parameters.rope_theta"). The _or forms give `fallback` where the
+ * field is absent or null; the others fail with TW_ERR_FORMAT "config.json: no
+ * field 'x'", a field of the wrong type fails in both ("config.json: field 'x'
+ * is not an integer"). NaN and Infinity, which Python writes, have no type. */
 TW_MUST_USE enum tw_status tw_config_open(const char *path,
                                           struct tw_config **config,
                                           struct tw_error *err);

@@ -194,7 +194,9 @@ enum tw_status tw_tensors_open(const char *directory,
         status = open_shards(directory, index, tensors, err);
     else
         status = tw_error_set(err, TW_ERR_NOT_FOUND,
-                              "%s: neither " SINGLE " nor " INDEX, directory);
+                              "%s: neither " SINGLE " nor " INDEX
+                              "; other formats are not read",
+                              directory);
     tw_free(single);
     tw_free(index);
     return status;

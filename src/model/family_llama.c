@@ -66,6 +66,10 @@ static enum tw_status refuse_variants(struct tw_model *model,
                             "config.json: pretraining_tp %lld is not "
                             "supported, only 1",
                             (long long)tp);
+    if (status == TW_OK && tw_config_has(config, "quantization_config"))
+        status = tw_error_set(err, TW_ERR_UNSUPPORTED,
+                              "config.json: quantization_config is not "
+                              "supported: weights must be F32, BF16 or F16");
     return status;
 }
 
