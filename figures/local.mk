@@ -1,1 +1,9 @@
-# Sources of this room.
+# Figures: a query and a drawing each, found below pkgdatadir.
+nobase_dist_pkgdata_DATA += \
+	%reldir%/theme.gp \
+	%reldir%/dead_curve.gp %reldir%/dead_curve.sql \
+	%reldir%/layers.gp %reldir%/layers.sql \
+	%reldir%/neurons.gp %reldir%/neurons.sql \
+	%reldir%/positions.gp %reldir%/positions.sql \
+	%reldir%/tiles.gp %reldir%/tiles.sql \
+	%reldir%/tokens.gp %reldir%/tokens.sql

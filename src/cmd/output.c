@@ -98,18 +98,6 @@ static void csv_text(struct tw_strbuf *line, const char *text, size_t size)
     tw_strbuf_puts(line, "\"");
 }
 
-static void sql_text(struct tw_strbuf *line, const char *text, size_t size,
-                     char quote)
-{
-    tw_strbuf_append(line, &quote, 1);
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == quote)
-            tw_strbuf_append(line, &quote, 1);
-        tw_strbuf_append(line, &text[i], 1);
-    }
-    tw_strbuf_append(line, &quote, 1);
-}
-
 /* JSON and SQL know no infinity: null, and a literal too large for a double. */
 static void put_infinity(struct tw_strbuf *line, double value,
                          enum tw_format format)
@@ -158,7 +146,7 @@ static void put_cell(struct tw_strbuf *line, struct tw_query *query, int column,
     else if (format == TW_FORMAT_CSV)
         csv_text(line, text, size);
     else if (format == TW_FORMAT_SQL)
-        sql_text(line, text, size, '\'');
+        tw_put_sql_quoted(line, text, size, '\'');
     else
         tw_put_json_string(line, text, size);
 }
@@ -169,13 +157,13 @@ static void put_head(struct tw_strbuf *line, struct tw_query *query,
     int columns = tw_query_columns(query);
     if (format == TW_FORMAT_SQL) {
         tw_strbuf_puts(line, "BEGIN;\nCREATE TABLE IF NOT EXISTS ");
-        sql_text(line, name, strlen(name), '"');
+        tw_put_sql_quoted(line, name, strlen(name), '"');
     }
     for (int c = 0; c < columns; c++) {
         const char *column = tw_query_name(query, c);
         if (format == TW_FORMAT_SQL) {
             tw_strbuf_puts(line, c ? ", " : "(");
-            sql_text(line, column, strlen(column), '"');
+            tw_put_sql_quoted(line, column, strlen(column), '"');
         } else if (format == TW_FORMAT_CSV) {
             tw_strbuf_puts(line, c ? "," : "");
             csv_text(line, column, strlen(column));
@@ -195,7 +183,7 @@ static void put_row(struct tw_strbuf *line, struct tw_query *query,
     int columns = tw_query_columns(query);
     if (format == TW_FORMAT_SQL) {
         tw_strbuf_puts(line, "INSERT INTO ");
-        sql_text(line, name, strlen(name), '"');
+        tw_put_sql_quoted(line, name, strlen(name), '"');
         tw_strbuf_puts(line, " VALUES(");
     } else if (format != TW_FORMAT_CSV)
         tw_strbuf_puts(line, format == TW_FORMAT_JSONL ? "{"

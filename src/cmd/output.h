@@ -68,6 +68,11 @@ TW_MUST_USE enum tw_status tw_output_close(struct tw_output *output,
 void tw_put_real(struct tw_strbuf *text, double value);
 void tw_put_hex(struct tw_strbuf *text, const char *bytes, size_t size);
 void tw_put_json_string(struct tw_strbuf *text, const char *bytes, size_t size);
+/* An SQL literal ('\'') or identifier ('"'). */
+void tw_put_sql_quoted(struct tw_strbuf *text, const char *bytes, size_t size,
+                       char quote);
+/* What LaTeX gives a meaning to, escaped; after tw_put_printable. */
+void tw_put_latex(struct tw_strbuf *text, const char *plain);
 /* Bytes for one line of a terminal: controls and bytes that are no UTF-8 as
  * \n, \t, \xNN, \u{NNNN}. */
 void tw_put_printable(struct tw_strbuf *text, const char *bytes, size_t size);

@@ -44,40 +44,6 @@ static int columns_of(const char *text, size_t size)
     return width;
 }
 
-static const char *latex_escape(char c)
-{
-    switch (c) {
-    case '\\':
-        return "\\textbackslash{}";
-    case '^':
-        return "\\textasciicircum{}";
-    case '~':
-        return "\\textasciitilde{}";
-    case '<':
-        return "\\textless{}";
-    case '>':
-        return "\\textgreater{}";
-    case '|':
-        return "\\textbar{}";
-    case '{':
-        return "\\{";
-    case '}':
-        return "\\}";
-    case '$':
-        return "\\$";
-    case '&':
-        return "\\&";
-    case '#':
-        return "\\#";
-    case '%':
-        return "\\%";
-    case '_':
-        return "\\_";
-    default:
-        return NULL;
-    }
-}
-
 static const char *md_escape(char c)
 {
     switch (c) {
@@ -100,6 +66,14 @@ static const char *md_escape(char c)
     }
 }
 
+static void put_md(struct tw_strbuf *text, const char *plain)
+{
+    for (const char *c = plain; *c; c++) {
+        const char *escape = md_escape(*c);
+        tw_strbuf_append(text, escape ? escape : c, escape ? strlen(escape) : 1);
+    }
+}
+
 /* Printable first, then what the format gives a meaning to. */
 static void put_text(struct grid *grid, const char *text, size_t size,
                      enum tw_format format)
@@ -111,14 +85,10 @@ static void put_text(struct grid *grid, const char *text, size_t size,
     struct tw_strbuf plain = {0};
     tw_put_printable(&plain, text, size);
     grid->text.is_failed |= plain.is_failed;
-    for (const char *c = tw_strbuf_text(&plain); *c; c++) {
-        const char *escape =
-            format == TW_FORMAT_MD ? md_escape(*c) : latex_escape(*c);
-        if (escape)
-            tw_strbuf_puts(&grid->text, escape);
-        else
-            tw_strbuf_append(&grid->text, c, 1);
-    }
+    if (format == TW_FORMAT_LATEX)
+        tw_put_latex(&grid->text, tw_strbuf_text(&plain));
+    else
+        put_md(&grid->text, tw_strbuf_text(&plain));
     tw_strbuf_fini(&plain);
 }
 

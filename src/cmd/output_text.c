@@ -98,3 +98,57 @@ void tw_put_printable(struct tw_strbuf *text, const char *bytes, size_t size)
         i += length ? (size_t)length : 1;
     }
 }
+
+static const char *latex_escape(char c)
+{
+    switch (c) {
+    case '\\':
+        return "\\textbackslash{}";
+    case '^':
+        return "\\textasciicircum{}";
+    case '~':
+        return "\\textasciitilde{}";
+    case '<':
+        return "\\textless{}";
+    case '>':
+        return "\\textgreater{}";
+    case '|':
+        return "\\textbar{}";
+    case '{':
+        return "\\{";
+    case '}':
+        return "\\}";
+    case '$':
+        return "\\$";
+    case '&':
+        return "\\&";
+    case '#':
+        return "\\#";
+    case '%':
+        return "\\%";
+    case '_':
+        return "\\_";
+    default:
+        return NULL;
+    }
+}
+
+void tw_put_latex(struct tw_strbuf *text, const char *plain)
+{
+    for (const char *c = plain; *c; c++) {
+        const char *escape = latex_escape(*c);
+        tw_strbuf_append(text, escape ? escape : c, escape ? strlen(escape) : 1);
+    }
+}
+
+void tw_put_sql_quoted(struct tw_strbuf *text, const char *bytes, size_t size,
+                       char quote)
+{
+    tw_strbuf_append(text, &quote, 1);
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] == quote)
+            tw_strbuf_append(text, &quote, 1);
+        tw_strbuf_append(text, &bytes[i], 1);
+    }
+    tw_strbuf_append(text, &quote, 1);
+}

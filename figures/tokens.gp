@@ -1,0 +1,32 @@
+# height 2.3 a run
+# Bars from the fewest (above) to the most (below), each with its token at the
+# left and its count at the right.
+stats data using 6 nooutput name 'mean'
+top = mean_max > 0 ? mean_max : 1
+at(place, rank) = place + (rank > 0 ? 0.7 : 0)
+unset grid
+set grid xtics
+set border 1
+unset ytics
+set xlabel 'non-zeros per token and layer'
+set xrange [0 : top * 1.28]
+set lmargin 12
+set rmargin 1
+unset key
+set style fill solid noborder
+if (blocks > 1) { set multiplot layout blocks, 1 }
+do for [i = 1:blocks] {
+  stats data index i - 1 using (at($3, $4)) nooutput name 'bar'
+  set yrange [bar_max + 0.6 : bar_min - 0.6]
+  if (blocks > 1) { set title series[i] noenhanced offset 0, -0.8 }
+  plot data index i - 1 \
+      using (0):(at($3, $4)):(0):6:(at($3, $4) - 0.4):(at($3, $4) + 0.4) \
+      with boxxyerror lc rgb sky, \
+    '' index i - 1 using (0):($4 > 0 ? at($3, $4) : NaN):(0):6:\
+      (at($3, $4) - 0.4):(at($3, $4) + 0.4) with boxxyerror lc rgb blue, \
+    '' index i - 1 using (0):(at($3, $4)):5 with labels right offset -0.4, 0 \
+      noenhanced, \
+    '' index i - 1 using 6:(at($3, $4)):(sprintf('%.3g  (%d)', $6, $7)) \
+      with labels left offset 0.3, 0 font ',6.5' tc rgb '#404040'
+}
+if (blocks > 1) { unset multiplot }
