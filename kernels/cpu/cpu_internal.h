@@ -19,6 +19,8 @@
 
 #define TWP_BLOCK 64
 
+struct twp_ffn_shared;
+
 struct twp_block {
     int64_t row;      /* first row in the batch */
     int64_t position; /* its place in its sequence, a multiple of TWP_BLOCK */
@@ -43,6 +45,7 @@ struct twp_cpu {
     struct twp_block *block;        /* [blocks] of the started batch */
     int64_t blocks;
     size_t block_capacity;
+    struct twp_ffn_shared *ffn;     /* of ffn_copy.c, while layers are loaded */
     struct twp_scratch *scratch;    /* [workers] */
     int64_t keep_bytes, kept_bytes; /* budget and use of lasting copies */
     struct tw_weight *transient;    /* list: widened for this layer only */

@@ -1,0 +1,331 @@
+/* The feed-forward layer of the cpu backend: load, free, and the regions of one
+ * call.
+ *
+ *   gated: h = act(x Wg^T + bg) * (x Wu^T + bu); plain: h = act(x Wu^T + bu)
+ *   y = residual + h Wd^T + bd
+ *
+ * Region 1 packs and runs the sparse pass for every chunk of rows; rows with an
+ * overflowing tile are only noted. Region 2 takes those, gathered, through the
+ * dense products (the gate's again: same kernel, same bits). A layer on the
+ * dense path has region 2 alone, with every row in it.
+ *
+ * Slots: 64 of 256. Measured on 384 x 1024, 2048 rows: see ffn_sparse.c for the
+ * break-even of the sparse pass, which lies near 25 % of a tile. */
+#include <config.h>
+
+#include "kernels/cpu/ffn_internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { SLOT_WORK, SLOT_COUNTS };
+
+static enum tw_status check_matrix(const struct tw_matrix *m, int64_t rows,
+                                   int64_t cols, const char *name,
+                                   struct tw_error *err)
+{
+    if (!m->data)
+        return TW_OK;
+    if (m->rows != rows || m->cols != cols)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "feed-forward %s is %lld x %lld, not %lld x %lld",
+                            name, (long long)m->rows, (long long)m->cols,
+                            (long long)rows, (long long)cols);
+    if (m->dtype != TW_F32 && m->dtype != TW_BF16 && m->dtype != TW_F16)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "feed-forward %s of type %s", name,
+                            tw_dtype_name(m->dtype));
+    return TW_OK;
+}
+
+static enum tw_status check_desc(const struct tw_ffn_desc *desc,
+                                 struct tw_error *err)
+{
+    int64_t f = desc->d_ff, d = desc->d_model;
+    if (f < 1 || d < 1 || !desc->up.data || !desc->down.data)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "a feed-forward layer needs up and down weights");
+    const struct {
+        const struct tw_matrix *m;
+        int64_t rows, cols;
+        const char *name;
+    } part[] = {{&desc->gate, f, d, "gate"},
+                {&desc->up, f, d, "up"},
+                {&desc->down, d, f, "down"},
+                {&desc->gate_bias, 1, f, "gate bias"},
+                {&desc->up_bias, 1, f, "up bias"},
+                {&desc->down_bias, 1, d, "down bias"}};
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+        enum tw_status status = check_matrix(part[i].m, part[i].rows,
+                                             part[i].cols, part[i].name, err);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+/* The vector as floats, zeros after its end. */
+static enum tw_status load_bias(const struct tw_matrix *m, int64_t padded,
+                                float **out, struct tw_error *err)
+{
+    *out = NULL;
+    if (!m->data)
+        return TW_OK;
+    float *bias = tw_alloc_aligned((size_t)padded, sizeof *bias);
+    if (!bias)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a bias");
+    memset(bias, 0, (size_t)padded * sizeof *bias);
+    tw_widen(bias, m->data, m->dtype, (size_t)m->cols);
+    *out = bias;
+    return TW_OK;
+}
+
+enum tw_status twp_cpu_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
+                                struct tw_ffn **out, struct tw_error *err)
+{
+    struct twp_cpu *cpu = ctx;
+    enum tw_status status = check_desc(desc, err);
+    if (status != TW_OK)
+        return status;
+    struct tw_ffn *ffn = tw_calloc(1, sizeof *ffn);
+    if (!ffn)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
+    ffn->desc = *desc;
+    if (desc->apply) {
+        ffn->apply = *desc->apply;
+        ffn->desc.apply = &ffn->apply;
+    }
+    ffn->simd = twp_simd_find();
+    ffn->slots = TWP_SLOTS;
+    ffn->tiles = tw_twell_tiles(desc->d_ff);
+    ffn->padded = ffn->tiles * TWP_TILE;
+    ffn->width = (desc->d_model + TWP_PANEL - 1) / TWP_PANEL * TWP_PANEL;
+    status = load_bias(&desc->gate_bias, ffn->padded, &ffn->gate_bias, err);
+    if (status == TW_OK)
+        status = load_bias(&desc->up_bias, ffn->padded, &ffn->up_bias, err);
+    if (status == TW_OK)
+        status = load_bias(&desc->down_bias, ffn->width, &ffn->down_bias, err);
+    if (status == TW_OK)
+        status = twp_ffn_share(cpu, err);
+    if (status != TW_OK) {
+        tw_free(ffn->gate_bias);
+        tw_free(ffn->up_bias);
+        tw_free(ffn->down_bias);
+        tw_free(ffn);
+        return status;
+    }
+    *out = ffn;
+    return TW_OK;
+}
+
+void twp_cpu_ffn_free(void *ctx, struct tw_ffn *ffn)
+{
+    if (!ffn)
+        return;
+    twp_ffn_drop(ctx, ffn, true);
+    twp_ffn_unshare(ctx);
+    tw_free(ffn->gate_bias);
+    tw_free(ffn->up_bias);
+    tw_free(ffn->down_bias);
+    tw_free(ffn);
+}
+
+/* Does what is applied, or counted under it, need all of a row's values? */
+static bool must_be_dense(const struct tw_ffn_desc *desc,
+                          const struct tw_probes *probes)
+{
+    const struct tw_active *apply = desc->apply;
+    if (desc->path == TW_FFN_DENSE)
+        return true;
+    if (!apply || apply->kind == TW_ACTIVE_GATE)
+        return false;
+    if (apply->kind == TW_ACTIVE_HIDDEN)
+        return desc->gate.data != NULL; // plain: h is what packs
+    if (apply->kind != TW_ACTIVE_GATE_ABS)
+        return true;
+    for (int p = 0; p < probes->count; p++)
+        if (probes->active[p].kind == TW_ACTIVE_GATE_ABS &&
+            probes->active[p].arg < apply->arg)
+            return true; // it counts what the packing would leave out
+    return false;
+}
+
+static struct twp_panels panels_of(const struct tw_ffn *ffn,
+                                   enum twp_copy_kind kind,
+                                   const struct tw_matrix *m)
+{
+    return (struct twp_panels){ffn->copy[kind].data, m->dtype, m->rows,
+                               m->cols};
+}
+
+/* The copies that the coming region reads. */
+static enum tw_status make_copies(struct twp_ffn_call *call, bool is_dense,
+                                  struct tw_error *err)
+{
+    struct tw_ffn *ffn = call->ffn;
+    const struct tw_ffn_desc *desc = &ffn->desc;
+    bool is_gated = desc->gate.data != NULL;
+    bool has_tail = desc->d_model != ffn->width;
+    const bool is_wanted[TWP_COPIES] = {
+        [TWP_GATE_PANELS] = is_gated,
+        [TWP_UP_PANELS] = !is_gated || is_dense,
+        [TWP_DOWN_PANELS] = is_dense,
+        [TWP_UP_ROWS] = !is_dense && is_gated && has_tail,
+        [TWP_DOWN_ROWS] = !is_dense};
+    for (int i = 0; i < TWP_COPIES; i++) {
+        if (!is_wanted[i])
+            continue;
+        enum tw_status status = twp_ffn_copy(call->cpu, ffn, i, err);
+        if (status != TW_OK)
+            return status;
+    }
+    call->up = panels_of(ffn, TWP_UP_PANELS, &desc->up);
+    call->down = panels_of(ffn, TWP_DOWN_PANELS, &desc->down);
+    call->gate =
+        is_gated ? panels_of(ffn, TWP_GATE_PANELS, &desc->gate) : call->up;
+    const void *up = has_tail ? ffn->copy[TWP_UP_ROWS].data : desc->up.data;
+    call->sparse = (struct twp_sparse){
+        .up = {is_gated ? up : NULL, desc->up.dtype, ffn->width},
+        .down = {ffn->copy[TWP_DOWN_ROWS].data, desc->down.dtype, ffn->width},
+        .up_bias = ffn->up_bias, .width = ffn->width};
+    return TW_OK;
+}
+
+/* Pieces of at most TWP_CHUNK_GROUPS groups, as many for each worker. */
+static void cut(struct twp_ffn_call *call, int64_t rows)
+{
+    int64_t mr = call->simd->mr, workers = call->cpu->workers;
+    call->listed = rows;
+    call->groups = (rows + mr - 1) / mr;
+    int64_t pieces = (call->groups + TWP_CHUNK_GROUPS - 1) / TWP_CHUNK_GROUPS;
+    pieces = (pieces + workers - 1) / workers * workers;
+    call->pieces = pieces < call->groups ? pieces : call->groups;
+    call->chunk = (call->groups + call->pieces - 1) / call->pieces * mr;
+}
+
+/* Rows (or places in the list) of a piece. */
+static int64_t rows_of_piece(const struct twp_ffn_call *call, int64_t piece,
+                             int64_t *first)
+{
+    int64_t mr = call->simd->mr;
+    int64_t from = call->groups * piece / call->pieces * mr;
+    int64_t to = call->groups * (piece + 1) / call->pieces * mr;
+    *first = from;
+    return (to < call->listed ? to : call->listed) - from;
+}
+
+static void work_of(struct twp_ffn_call *call, int worker,
+                    struct twp_work *work)
+{
+    struct twp_scratch *scratch = &call->cpu->scratch[worker];
+    twp_work_carve(call, scratch->memory[SLOT_WORK], work);
+    if (call->obs && !call->counts[worker])
+        call->counts[worker] =
+            twp_counts_start(call, scratch->memory[SLOT_COUNTS]);
+    work->counts = call->counts[worker];
+}
+
+static void sparse_piece(void *arg, int worker, int64_t piece)
+{
+    struct twp_ffn_call *call = arg;
+    struct twp_work work;
+    int64_t first, rows = rows_of_piece(call, piece, &first);
+    work_of(call, worker, &work);
+    twp_ffn_gate(call, &work, first, rows);
+    twp_ffn_sparse(call, &work, first, rows);
+    for (int64_t r = 0; r < rows; r++)
+        call->is_routed[first + r] = tw_twell_is_routed(&work.pack, r);
+}
+
+static void dense_piece(void *arg, int worker, int64_t piece)
+{
+    struct twp_ffn_call *call = arg;
+    struct twp_work work;
+    int64_t first, rows = rows_of_piece(call, piece, &first);
+    work_of(call, worker, &work);
+    twp_ffn_dense(call, &work, call->list + first, rows);
+}
+
+static enum tw_status run_region(struct twp_ffn_call *call, int64_t rows,
+                                 bool is_dense, struct tw_error *err)
+{
+    cut(call, rows);
+    call->has_dense = is_dense;
+    enum tw_status status = make_copies(call, is_dense, err);
+    if (status == TW_OK)
+        status = twp_scratch_reserve(call->cpu, SLOT_WORK,
+                                     twp_work_bytes(call), err);
+    if (status == TW_OK)
+        tw_threads_run(call->cpu->threads,
+                       is_dense ? dense_piece : sparse_piece, call,
+                       call->pieces);
+    return status;
+}
+
+static enum tw_status run_regions(struct twp_ffn_call *call,
+                                  struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
+    if (!call->is_dense)
+        status = run_region(call, call->rows, false, err);
+    int64_t listed = 0;
+    for (int64_t r = 0; r < call->rows && status == TW_OK; r++)
+        if (call->is_dense || call->is_routed[r])
+            call->list[listed++] = r;
+    if (status == TW_OK && listed > 0)
+        status = run_region(call, listed, true, err);
+    return status;
+}
+
+static enum tw_status run_counting(struct twp_ffn_call *call,
+                                   struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
+    if (call->obs)
+        status = twp_scratch_reserve(call->cpu, SLOT_COUNTS,
+                                     twp_counts_bytes(call), err);
+    if (status == TW_OK)
+        status = run_regions(call, err);
+    if (status == TW_OK && call->obs)
+        status = twp_counts_merge(call, err);
+    return status;
+}
+
+enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
+                           const void *residual, struct tw_ffn *ffn,
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs, struct tw_error *err)
+{
+    static const struct tw_probes no_probes = {0};
+    struct twp_cpu *cpu = ctx;
+    assert(cpu->batch);
+    if (obs && obs->set_start)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cpu: sets of active neurons (set_start)");
+    const struct tw_active *apply = ffn->desc.apply;
+    struct twp_ffn_call call = {
+        .cpu = cpu, .ffn = ffn, .simd = ffn->simd, .y = y, .x = x,
+        .residual = residual, .probes = obs ? probes : &no_probes, .obs = obs,
+        .rows = cpu->batch->rows};
+    call.is_dense = must_be_dense(&ffn->desc, call.probes);
+    call.is_by_tile = !twp_needs_whole_row(call.probes);
+    call.rule = (struct twp_pack){
+        .activation = &ffn->desc.activation, .slots = ffn->slots,
+        .threshold = apply && apply->kind == TW_ACTIVE_GATE_ABS
+                         ? twp_threshold(apply->arg)
+                         : -1};
+    size_t rows = (size_t)call.rows;
+    call.list = tw_alloc(rows, sizeof *call.list);
+    call.is_routed = tw_calloc(rows, sizeof *call.is_routed);
+    call.counts = tw_calloc((size_t)cpu->workers, sizeof *call.counts);
+    enum tw_status status =
+        call.list && call.is_routed && call.counts
+            ? run_counting(&call, err)
+            : tw_error_set(err, TW_ERR_NOMEM, "out of memory for a batch");
+    tw_free(call.list);
+    tw_free(call.is_routed);
+    tw_free(call.counts);
+    return status;
+}
