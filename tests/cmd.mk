@@ -4,6 +4,5 @@ check_PROGRAMS += tests/test_output
 TESTS += tests/test_output
 tests_test_output_SOURCES = tests/test_output.c tests/tw_check.h
 tests_test_output_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-tests_test_output_LDADD = libcmd.a libdb.a libbase.a $(SQLITE_LIBS) \
-	$(NETTLE_LIBS) $(CHECK_LIBS)
+tests_test_output_LDADD = libcmd.a $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 endif

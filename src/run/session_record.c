@@ -98,7 +98,7 @@ static enum tw_status put_corpora(struct tw_session *s, bool is_last,
         struct tw_store_corpus corpus = {
             .ord = i, .file = file->path, .sha256 = sha,
             .documents = is_last ? read->documents : TW_NULL,
-            .tokens = is_last ? tw_batches_file_tokens(s->batches, i) : TW_NULL,
+            .tokens = TW_NULL,
             .bytes = is_last && !file->is_ids ? read->bytes : TW_NULL};
         status = tw_store_put_corpus(s->store, s->run, &corpus, err);
     }
