@@ -26,6 +26,16 @@ struct twp_block {
     int32_t seq;      /* sequence in the batch */
 };
 
+/* cos and sin of every (position, frequency) of one rope, made when first
+ * asked for and grown with the longest sequence. */
+#define TWP_ROPES 4 /* kept at once: a model has one or two */
+struct twp_rope_table {
+    int64_t half, positions; /* half: dims / 2 frequencies; 0: unused */
+    float scale;
+    float *inv_freq;         /* [half] a copy, compared on lookup */
+    float *cos, *sin;        /* [positions][half] */
+};
+
 struct twp_cpu {
     struct tw_threads *threads;
     int workers;
@@ -36,6 +46,10 @@ struct twp_cpu {
     struct twp_scratch *scratch;    /* [workers] */
     int64_t keep_bytes, kept_bytes; /* budget and use of lasting copies */
     struct tw_weight *transient;    /* list: widened for this layer only */
+    struct twp_rope_table rope[TWP_ROPES];
+    int next_rope;                  /* the slot that is given up next */
+    float *head_chunk;              /* a widened piece of the loss head */
+    size_t head_chunk_bytes;
     char device[128];
 };
 
@@ -54,6 +68,41 @@ TW_MUST_USE enum tw_status twp_weight_f32(struct twp_cpu *cpu,
                                           struct tw_weight *weight,
                                           const float **wide,
                                           struct tw_error *err);
+
+/* A vector (norm weight, bias) as floats in worker 0's scratch `slot`, or where
+ * it lies if it is F32; NULL where it is absent. Called outside parallel
+ * regions; all workers may read it until the slot is used again. */
+TW_MUST_USE enum tw_status twp_vector_f32(struct twp_cpu *cpu,
+                                          const struct tw_matrix *vector,
+                                          int slot, const float **wide,
+                                          struct tw_error *err);
+
+/* Widens count elements on the calling thread; `in` needs no alignment. */
+void twp_widen(float *out, const void *in, enum tw_dtype dtype, int64_t count);
+/* The same on all threads. */
+void twp_widen_parallel(struct twp_cpu *cpu, float *out, const void *in,
+                        enum tw_dtype dtype, int64_t count);
+
+/* y[0..count-1] = act(gate) * up, or act(gate) where up is NULL; y may be
+ * gate. On the calling thread. */
+void twp_activate(float *y, const float *gate, const float *up, int64_t count,
+                  const struct tw_activation *activation);
+
+/* One row of attention's running softmax (softmax.c). */
+struct twp_softmax {
+    float max, sum; /* over the keys so far; start with -INFINITY, 0 */
+};
+/* Takes the row's scores against keys [first_key, first_key + keys), of which
+ * it may see [from, to); turns them into e^(score - max), 0 where unseen.
+ * Returns the factor that what was summed with the earlier max must take. */
+float twp_softmax_row(struct twp_softmax *state, float *score, int64_t keys,
+                      int64_t from, int64_t to, float soft_cap, float slope,
+                      int64_t distance);
+
+/* The longest sequence of the started batch. */
+int64_t twp_longest_sequence(const struct twp_cpu *cpu);
+
+void twp_rope_fini(struct twp_cpu *cpu);
 
 /* Worker-private aligned memory of at least `bytes`, contents undefined; each
  * worker has TWP_SCRATCH_SLOTS of them, which grow and stay. NULL without
@@ -77,6 +126,27 @@ void twp_block_product(float *c, int64_t ldc, const float *a, int64_t lda,
                        float *pad, float *out);
 
 /* Slots of the operations table, one subject a file. */
+enum tw_status twp_cpu_init(const struct tw_ops_config *config, void **ctx,
+                            struct tw_error *err);
+void twp_cpu_fini(void *ctx);
+const char *twp_cpu_device(void *ctx);
+enum tw_status twp_cpu_alloc(void *ctx, int64_t elements, void **buffer,
+                             struct tw_error *err);
+void twp_cpu_free(void *ctx, void *buffer);
+enum tw_status twp_cpu_upload(void *ctx, void *buffer, const float *host,
+                              int64_t elements, struct tw_error *err);
+enum tw_status twp_cpu_download(void *ctx, float *host, const void *buffer,
+                                int64_t elements, struct tw_error *err);
+enum tw_status twp_cpu_start(void *ctx, const struct tw_batch *batch,
+                             struct tw_error *err);
+enum tw_status twp_cpu_finish(void *ctx, struct tw_error *err);
+void twp_cpu_layer_end(void *ctx);
+enum tw_status twp_cpu_weight_load(void *ctx, const struct tw_matrix *matrix,
+                                   struct tw_weight **weight,
+                                   struct tw_error *err);
+void twp_cpu_weight_free(void *ctx, struct tw_weight *weight);
+/* Drops the widened copies that aren't kept. */
+void twp_weights_layer_end(struct twp_cpu *cpu);
 enum tw_status twp_cpu_embed(void *ctx, void *y, const struct tw_weight *w,
                              float scale, struct tw_error *err);
 enum tw_status twp_cpu_norm(void *ctx, void *y, const void *x, int64_t width,
