@@ -10,18 +10,17 @@
 
 double twp_ref_at(const struct tw_matrix *matrix, int64_t row, int64_t col)
 {
-    float value;
-    size_t size = tw_dtype_size(matrix->dtype);
-    size_t at = (size_t)(row * matrix->cols + col) * size;
-    uint32_t stored = 0;
-    memcpy(&stored, (const char *)matrix->data + at, size);
-    if (matrix->dtype == TW_F32)
-        memcpy(&value, &stored, sizeof value);
-    else if (matrix->dtype == TW_BF16)
-        value = tw_bf16_to_f32((uint16_t)stored);
-    else
-        value = tw_f16_to_f32((uint16_t)stored);
-    return (double)value;
+    const char *data = matrix->data;
+    int64_t at = row * matrix->cols + col;
+    if (matrix->dtype == TW_F32) {
+        float value;
+        memcpy(&value, data + 4 * at, sizeof value);
+        return (double)value;
+    }
+    uint16_t bits;
+    memcpy(&bits, data + 2 * at, sizeof bits);
+    return (double)(matrix->dtype == TW_BF16 ? tw_bf16_to_f32(bits)
+                                             : tw_f16_to_f32(bits));
 }
 
 double twp_ref_dot(const float *x, const struct tw_matrix *matrix, int64_t row)

@@ -15,6 +15,7 @@
 
 typedef float twp_v16 __attribute__((vector_size(64)));
 typedef int32_t twp_i16 __attribute__((vector_size(64)));
+typedef uint32_t twp_u16 __attribute__((vector_size(64)));
 typedef float twp_v8 __attribute__((vector_size(32)));
 typedef int32_t twp_i8 __attribute__((vector_size(32)));
 typedef double twp_d8 __attribute__((vector_size(64)));
@@ -153,7 +154,7 @@ TWP_INLINE void twp_exp(twp_v16 *v)
     p = p * (r * r) + r + 1.0f;
     /* 2^(n-1), doubled afterwards: 2^128 is no float. The shifted number's
      * low bits are n. */
-    twp_i16 scale = ((twp_i16)shifted << 23) + (126 << 23);
+    twp_u16 scale = ((twp_u16)shifted << 23) + (126u << 23);
     twp_i16 e = (twp_i16)((p + p) * (twp_v16)scale);
     e = (is_high & 0x7f800000) | (~(is_high | is_low) & e);
     *v = (twp_v16)(e | (is_nan & (twp_i16)x));
