@@ -96,7 +96,7 @@ FN const char *block_ahead(const struct twp_product *p, int64_t panel,
         k = p->k0;
         panel++;
     }
-    const char *data = p->panels->data;
+    const char *data = (const char *)p->panels->data;
     if (p->panels->dtype == TW_F32)
         return data + (panel * p->panels->k + k) * TWP_PANEL * 4;
     return data + (panel * ((p->panels->k + 1) / 2) + k / 2) * TWP_PANEL * 4;

@@ -1,0 +1,558 @@
+/* The cpu backend's feed-forward layer against a naive double reference, and
+ * its promises: exact counts, and bits that are free of threads, of the batch
+ * and of what is counted. */
+#include <config.h>
+
+#include "tests/ffn_case.h"
+
+static const int tile_width[TW_TILE_WIDTHS] = {64, 128, 256};
+
+static void reference_init(struct ffn_case *c, struct reference *ref)
+{
+    ref->a = own(c, (size_t)c->f, sizeof *ref->a);
+    ref->h = own(c, (size_t)c->f, sizeof *ref->h);
+    ref->pattern = own(c, (size_t)c->f, sizeof *ref->pattern);
+    ref->is_active = own(c, (size_t)c->f, sizeof *ref->is_active);
+}
+
+static void add_tiles(const struct ffn_case *c, const bool *pattern,
+                      struct tw_layer_obs *want)
+{
+    for (int t = 0; t < TW_TILE_WIDTHS; t++)
+        for (int64_t from = 0; from < c->f; from += tile_width[t]) {
+            int count = 0;
+            for (int64_t n = from; n < from + tile_width[t] && n < c->f; n++)
+                count += pattern[n];
+            want->tiles[t][count]++;
+        }
+}
+
+static void add_magnitudes(const struct ffn_case *c,
+                           const struct reference *ref,
+                           struct tw_layer_obs *want)
+{
+    for (int64_t n = 0; n < c->f; n++) {
+        float size = fabsf(ref->h[n]);
+        if (size != 0) {
+            int bin = ilogbf(size) + TW_MAGNITUDE_BIAS;
+            want->magnitude[bin < 0 ? 0 : bin > 63 ? 63 : bin]++;
+        }
+        if (!ref->is_active[n])
+            continue;
+        want->abs_sum[n] += llrint((double)size * 1048576.0);
+        want->abs_max[n] = fmaxf(want->abs_max[n], size);
+    }
+}
+
+static void add_row(const struct ffn_case *c, int64_t r,
+                    const struct reference *ref, struct tw_layer_obs *want)
+{
+    bool is_skipped = c->row_class[r] & TW_ROW_SKIPPED;
+    double l1 = 0;
+    for (int64_t n = 0; n < c->f; n++)
+        l1 += fabs((double)ref->h[n]);
+    want->l1[r] = (float)l1;
+    for (int p = 0; p < c->probes.count; p++) {
+        reference_active(&c->active[p], ref->a, ref->h, ref->pattern, c->f,
+                         ref->is_active);
+        for (int64_t n = 0; n < c->f; n++) {
+            int64_t at = p * c->f + n;
+            want->nnz[p * c->rows + r] += ref->is_active[n];
+            if (is_skipped || !ref->is_active[n])
+                continue;
+            want->fired[at]++;
+            if (want->first[at] == UINT32_MAX)
+                want->first[at] = (uint32_t)r;
+            want->last[at] = (uint32_t)r;
+        }
+        if (p == 0 && !is_skipped)
+            add_magnitudes(c, ref, want);
+    }
+    if (is_skipped)
+        return;
+    want->seen[0]++;
+    add_tiles(c, ref->pattern, want);
+}
+
+static void check_y(const struct ffn_case *c, int64_t r, const float *h)
+{
+    for (int64_t i = 0; i < c->d; i++) {
+        double sum = (double)c->residual[r * c->d + i], size = fabs(sum) + 1;
+        for (int64_t n = 0; n < c->f; n++) {
+            double term = (double)h[n] * (double)c->down[i * c->f + n];
+            sum += term;
+            size += fabs(term);
+        }
+        if (c->desc.down_bias.data)
+            sum += (double)c->down_bias[i];
+        double got = (double)c->y[r * c->d + i];
+        ck_assert_msg(fabs(got - sum) <= size * 2e-6,
+                      "row %d column %d: %.9g, not %.9g", (int)r, (int)i, got,
+                      sum);
+    }
+}
+
+#define SAME(what, count)                                                    \
+    ck_assert_msg(memcmp(c->obs.what, want.what,                             \
+                         (size_t)(count) * sizeof *want.what) == 0,          \
+                  #what " differs from the reference")
+
+/* Everything the call gave, against the reference. */
+static void check_all(struct ffn_case *c)
+{
+    struct tw_layer_obs want = {0};
+    struct reference ref;
+    int64_t p = c->probes.count;
+    reference_init(c, &ref);
+    TW_OK_OR_FAIL(tw_layer_obs_init(&want, c->rows, c->f, (int)p, 1, 1,
+                                    &c->err),
+                  c->err);
+    tw_layer_obs_reset(&want, c->rows);
+    for (int64_t r = 0; r < c->rows; r++) {
+        reference_row(c, r, &ref);
+        add_row(c, r, &ref, &want);
+        if (r % 16 < 2 || r + 1 == c->rows || c->f < 512)
+            check_y(c, r, ref.h);
+    }
+    SAME(nnz, p * c->rows);
+    SAME(l1, c->rows);
+    SAME(fired, p * c->f);
+    SAME(first, p * c->f);
+    SAME(last, p * c->f);
+    SAME(seen, 1);
+    SAME(tiles[0], 65);
+    SAME(tiles[1], 129);
+    SAME(tiles[2], 257);
+    SAME(magnitude, TW_MAGNITUDE_BINS);
+    SAME(abs_sum, c->f);
+    SAME(abs_max, c->f);
+    ck_assert_int_eq(c->obs.bad_row, -1);
+    tw_layer_obs_fini(&want);
+}
+
+static const struct {
+    int64_t d, f, rows;
+} shapes[] = {{8, 1, 1},     {64, 63, 7},    {72, 64, 63},  {128, 300, 64},
+              {200, 1024, 65}, {384, 300, 255}, {8, 5632, 257}, {384, 1024, 33},
+              {33, 257, 31}, {2000, 40, 16}};
+static const struct case_kind kinds[] = {
+    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 30, TW_FFN_TWELL},
+    {"relu", TW_F32, TW_F32, TW_F32, true, false, 0, TW_FFN_TWELL},
+    {"relu2", TW_F16, TW_F16, TW_F16, true, true, 20, TW_FFN_TWELL},
+    {"relu", TW_F32, TW_BF16, TW_F16, true, true, 12, TW_FFN_TWELL},
+    {"fatrelu:3", TW_BF16, TW_F16, TW_F32, true, true, 25, TW_FFN_TWELL},
+    {"relu", TW_BF16, TW_BF16, TW_BF16, false, true, 8, TW_FFN_TWELL},
+    {"relu2", TW_F32, TW_F32, TW_BF16, false, false, 0, TW_FFN_TWELL},
+    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 9, TW_FFN_DENSE},
+    {"relu", TW_F16, TW_F32, TW_BF16, true, false, 0, TW_FFN_DENSE},
+    {"relu2", TW_F32, TW_BF16, TW_F32, false, true, 3, TW_FFN_DENSE}};
+static const char *const simds[] = {"", "v3", "base"};
+#define COUNT(a) ((int)(sizeof(a) / sizeof(a)[0]))
+
+static const char *const all_probes[] = {"hidden",      "gate",    "abs:3",
+                                         "gate-abs:2.5", "topp:0.5", "topk:5"};
+
+START_TEST(equals_the_reference)
+{
+    int shape = _i % COUNT(shapes), kind = _i / COUNT(shapes) % COUNT(kinds);
+    int simd = _i / COUNT(shapes) / COUNT(kinds);
+    setenv("TW_SIMD", simds[simd], 1);
+    struct ffn_case c = {.d = shapes[shape].d, .f = shapes[shape].f};
+    case_rows(&c, shapes[shape].rows);
+    case_weights(&c, &kinds[kind]);
+    bool has_top = c.f <= 512;
+    case_probes(&c, has_top ? 6 : 4, all_probes);
+    for (int64_t r = 0; r < c.rows; r += 5)
+        c.row_class[r] |= TW_ROW_SKIPPED;
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    check_all(&c);
+    if (kinds[kind].path == TW_FFN_DENSE) {
+        ck_assert_int_eq(c.obs.dense_rows, c.rows);
+        ck_assert_int_eq(c.obs.overflow_tiles, 0);
+    }
+    case_fini(&c);
+}
+END_TEST
+
+static const char *const applied[] = {"hidden",       "gate",    "abs:4",
+                                      "gate-abs:2.5", "topp:0.6", "topk:7"};
+
+START_TEST(applies_a_definition)
+{
+    int kind = _i / COUNT(applied);
+    struct ffn_case c = {.d = 64, .f = 300};
+    case_rows(&c, 65);
+    case_weights(&c, &kinds[kind]);
+    struct tw_active apply;
+    TW_OK_OR_FAIL(tw_active_parse(applied[_i % COUNT(applied)], &apply, &c.err),
+                  c.err);
+    c.desc.apply = &apply;
+    case_probes(&c, 6, all_probes);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    check_all(&c);
+    case_probes(&c, 2, all_probes); // no probe that forbids the sparse pass
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    check_all(&c);
+    case_fini(&c);
+}
+END_TEST
+
+/* Row r's input is the unit vector r % 8, and column r % 8 of the gate says
+ * which neurons fire: how many in the first tile and in the second. */
+static const int fire[8][2] = {{0, 0},  {63, 0}, {64, 64}, {65, 0},
+                               {0, 65}, {3, 1},  {256, 256}, {64, 63}};
+
+static void one_hot(struct ffn_case *c, int64_t rows)
+{
+    case_rows(c, rows);
+    case_weights(c, &kinds[1]);
+    memset(c->x, 0, (size_t)(rows * c->d) * sizeof *c->x);
+    for (int64_t r = 0; r < rows; r++)
+        c->x[r * c->d + r % 8] = 1;
+    for (int64_t n = 0; n < c->f; n++)
+        for (int k = 0; k < 8; k++)
+            c->gate[n * c->d + k] =
+                n % 256 < fire[k][n / 256] ? (float)(1 + n % 3) : -1;
+    c->desc.gate = store_matrix(c, c->gate, TW_BF16, c->f, c->d);
+}
+
+START_TEST(routes_rows_that_overflow_and_no_others)
+{
+    struct ffn_case c = {.d = 8, .f = 512};
+    one_hot(&c, 160);
+    case_probes(&c, 4, all_probes);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    check_all(&c);
+    ck_assert_int_eq(c.obs.overflow_tiles, 20 * (1 + 1 + 2));
+    ck_assert_int_eq(c.obs.overflow_rows, 20 * 3);
+    ck_assert_int_eq(c.obs.dense_rows, 20 * 3);
+    for (int64_t r = 0; r < c.rows; r++)
+        ck_assert_int_eq(c.obs.nnz[c.rows + r],
+                         fire[r % 8][0] + fire[r % 8][1]);
+    case_fini(&c);
+}
+END_TEST
+
+/* Keeps a run's results. */
+static float *keep(struct ffn_case *c, const float *from, int64_t n)
+{
+    float *copy = own(c, (size_t)n, sizeof *copy);
+    memcpy(copy, from, (size_t)n * sizeof *copy);
+    return copy;
+}
+
+static void real_values(struct ffn_case *c)
+{
+    uint32_t seed = 77;
+    for (int64_t i = 0; i < c->rows * c->d; i++)
+        c->x[i] = (float)next_random(&seed) / 8388608.0f - 1;
+}
+
+START_TEST(bits_are_free_of_threads_and_of_probes)
+{
+    const struct case_kind *kind = &kinds[_i];
+    struct ffn_case c = {.d = 200, .f = 700};
+    case_rows(&c, 257);
+    case_weights(&c, kind);
+    real_values(&c);
+    case_probes(&c, 1, all_probes);
+    case_cpu(&c, 1);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    float *y = keep(&c, c.y, c.rows * c.d), *l1 = keep(&c, c.obs.l1, c.rows);
+    uint64_t *fired = own(&c, (size_t)c.f, sizeof *fired);
+    memcpy(fired, c.obs.fired, (size_t)c.f * sizeof *fired);
+    case_cpu_end(&c);
+    for (int threads = 1; threads <= 3; threads++) {
+        case_cpu(&c, threads);
+        case_probes(&c, threads == 2 ? 6 : 4, all_probes);
+        TW_OK_OR_FAIL(case_run(&c), c.err);
+        ck_assert_mem_eq(y, c.y, (size_t)(c.rows * c.d) * sizeof *y);
+        ck_assert_mem_eq(l1, c.obs.l1, (size_t)c.rows * sizeof *l1);
+        ck_assert_mem_eq(fired, c.obs.fired, (size_t)c.f * sizeof *fired);
+        if (threads < 3)
+            case_cpu_end(&c);
+    }
+    memset(c.y, 0xff, (size_t)(c.rows * c.d) * sizeof *y);
+    TW_OK_OR_FAIL(twp_cpu_ffn(&c.cpu, c.y, c.x, c.residual, c.ffn, NULL, NULL,
+                              &c.err),
+                  c.err); // nothing counted at all
+    ck_assert_mem_eq(y, c.y, (size_t)(c.rows * c.d) * sizeof *y);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(bits_are_free_of_the_batch)
+{
+    const struct case_kind *kind = &kinds[_i];
+    struct ffn_case c = {.d = 200, .f = 700};
+    case_rows(&c, 257);
+    case_weights(&c, kind);
+    real_values(&c);
+    case_probes(&c, 4, all_probes);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    float *y = keep(&c, c.y, c.rows * c.d), *l1 = keep(&c, c.obs.l1, c.rows);
+    float *x = c.x, *residual = c.residual;
+    int64_t offset[4];
+    memcpy(offset, c.offset, sizeof offset);
+    for (int s = 0; s < 3; s++) { // each sequence alone
+        int64_t first = offset[s];
+        c.rows = c.batch.rows = offset[s + 1] - first;
+        c.x = x + first * c.d;
+        c.residual = residual + first * c.d;
+        TW_OK_OR_FAIL(case_run(&c), c.err);
+        ck_assert_mem_eq(y + first * c.d, c.y,
+                         (size_t)(c.rows * c.d) * sizeof *y);
+        ck_assert_mem_eq(l1 + first, c.obs.l1, (size_t)c.rows * sizeof *l1);
+    }
+    case_fini(&c);
+}
+END_TEST
+
+/* In place: y may be the residual. */
+START_TEST(adds_in_place)
+{
+    struct ffn_case c = {.d = 64, .f = 300};
+    case_rows(&c, 65);
+    case_weights(&c, &kinds[_i]);
+    case_probes(&c, 1, all_probes);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    float *y = keep(&c, c.residual, c.rows * c.d);
+    TW_OK_OR_FAIL(twp_cpu_ffn(&c.cpu, y, c.x, y, c.ffn, NULL, NULL, &c.err),
+                  c.err);
+    ck_assert_mem_eq(y, c.y, (size_t)(c.rows * c.d) * sizeof *y);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(copies_that_may_not_stay_are_made_again)
+{
+    struct ffn_case c = {.d = 72, .f = 300};
+    case_rows(&c, 65);
+    case_weights(&c, &kinds[_i]);
+    case_probes(&c, 1, all_probes);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    ck_assert_int_gt(c.cpu.kept_bytes, 0);
+    float *y = keep(&c, c.y, c.rows * c.d);
+    case_cpu_end(&c);
+    case_cpu(&c, 2);
+    c.cpu.keep_bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        TW_OK_OR_FAIL(case_run(&c), c.err);
+        ck_assert_mem_eq(y, c.y, (size_t)(c.rows * c.d) * sizeof *y);
+        ck_assert_int_eq(c.cpu.kept_bytes, 0);
+        if (i < 2)
+            twp_cpu_ffn_layer_end(&c.cpu);
+    }
+    case_fini(&c);
+}
+END_TEST
+
+static const struct {
+    const char *act;
+    bool is_gated;
+} smooth[] = {{"silu", true},      {"gelu", true},      {"gelu_tanh", true},
+              {"quick_gelu", true}, {"silu", false},     {"gelu", false}};
+
+/* Real values, so close rather than equal. */
+START_TEST(smooth_activations_are_close)
+{
+    setenv("TW_SIMD", simds[_i / COUNT(smooth)], 1);
+    struct case_kind kind = kinds[7];
+    kind.act = smooth[_i % COUNT(smooth)].act;
+    kind.is_gated = smooth[_i % COUNT(smooth)].is_gated;
+    kind.shift = 1;
+    struct ffn_case c = {.d = 64, .f = 300};
+    case_rows(&c, 65);
+    case_weights(&c, &kind);
+    real_values(&c);
+    case_probes(&c, 1, all_probes);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    struct reference ref;
+    reference_init(&c, &ref);
+    for (int64_t r = 0; r < c.rows; r++) {
+        reference_row(&c, r, &ref);
+        check_y(&c, r, ref.h);
+        int want = 0; // where an exponential fades out, few may be off
+        for (int64_t n = 0; n < c.f; n++)
+            want += ref.h[n] != 0;
+        ck_assert_int_le(abs(want - (int)c.obs.nnz[r]), 3);
+    }
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(activations_follow_their_formulas)
+{
+    static const char *const names[] = {"relu", "relu2", "fatrelu:0.5", "silu",
+                                        "gelu", "gelu_tanh", "quick_gelu"};
+    setenv("TW_SIMD", simds[_i], 1);
+    const struct twp_simd *simd = twp_simd_find();
+    for (int a = 0; a < COUNT(names); a++) {
+        struct tw_activation act;
+        struct tw_error err = {0};
+        TW_OK_OR_FAIL(tw_activation_parse(names[a], &act, &err), err);
+        float v[4096], in[4096];
+        for (int i = 0; i < 4096; i++)
+            in[i] = v[i] = (float)(i - 2048) / 80;
+        in[0] = v[0] = NAN;
+        in[1] = v[1] = -0.0f;
+        simd->activate(&act, v, NULL, 4096);
+        ck_assert(isnan(v[0]) && v[1] == 0);
+        for (int i = 2; i < 4096; i++) {
+            double want = tw_activation_apply(&act, (double)in[i]);
+            // 4 ulp of the result, or of an x that a factor near 0 multiplies
+            ck_assert_msg(fabs((double)v[i] - want) <=
+                              5e-7 * fabs(want) + 2e-7 * fabs((double)in[i]),
+                          "%s(%g) = %.9g, not %.9g", names[a], (double)in[i],
+                          (double)v[i], want);
+        }
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_finite_is_seen)
+{
+    struct ffn_case c = {.d = 8, .f = 512};
+    one_hot(&c, 160);
+    const float bad = _i % 2 ? NAN : INFINITY;
+    case_probes(&c, 4, all_probes);
+    case_cpu(&c, 2);
+    // column 7 of row 47 (sparse) and of row 41 + 2 (routed: x = 3 too)
+    c.x[47 * c.d + 7] = bad;
+    if (_i >= 2)
+        c.x[43 * c.d + 3] = bad;
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    ck_assert_int_eq(c.obs.bad_row, _i >= 2 ? 43 : 47);
+    ck_assert_int_eq(c.obs.bad_neuron, 0);
+    ck_assert(!isfinite(c.y[47 * c.d]));
+    ck_assert(isfinite(c.y[46 * c.d]) && isfinite(c.y[48 * c.d]));
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(ties_go_to_the_lower_number)
+{
+    static const char *const text[] = {"topk:3", "topp:0.5", "topk:1000",
+                                       "topp:1"};
+    struct ffn_case c = {.d = 8, .f = 512};
+    one_hot(&c, 16);
+    for (int64_t n = 0; n < c.f; n++) // all that fire are equal
+        for (int k = 0; k < 8; k++)
+            c.gate[n * 8 + k] = c.gate[n * 8 + k] > 0 ? 1 : -1;
+    memset(c.up, 0, (size_t)(c.f * c.d) * sizeof *c.up);
+    for (int64_t i = 0; i < c.f * c.d; i++)
+        c.up[i] = i % 2 ? -2 : 2;
+    c.desc.gate = store_matrix(&c, c.gate, TW_F32, c.f, c.d);
+    c.desc.up = store_matrix(&c, c.up, TW_F32, c.f, c.d);
+    case_probes(&c, 4, text);
+    case_cpu(&c, 2);
+    TW_OK_OR_FAIL(case_run(&c), c.err);
+    check_all(&c);
+    ck_assert_int_eq(c.obs.nnz[2], 3);
+    ck_assert_int_eq(c.obs.nnz[c.rows + 2], 64);
+    ck_assert_int_eq(c.obs.nnz[2 * c.rows + 2], 128);
+    ck_assert_int_eq(c.obs.nnz[3 * c.rows + 6], 512);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(sets_are_refused_by_name)
+{
+    struct ffn_case c = {.d = 8, .f = 64};
+    case_rows(&c, 7);
+    case_weights(&c, &kinds[0]);
+    case_probes(&c, 1, all_probes);
+    case_cpu(&c, 1);
+    c.obs.set_start = tw_calloc(8, sizeof *c.obs.set_start);
+    TW_FAILS_WITH(case_run(&c), TW_ERR_UNSUPPORTED, "set_start", c.err);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(shapes_that_disagree_are_refused)
+{
+    struct ffn_case c = {.d = 8, .f = 64};
+    case_rows(&c, 7);
+    case_weights(&c, &kinds[0]);
+    case_cpu(&c, 1);
+    c.desc.down.rows = 9;
+    TW_FAILS_WITH(twp_cpu_ffn_load(&c.cpu, &c.desc, &c.ffn, &c.err),
+                  TW_ERR_MISMATCH, "down is 9 x 64, not 8 x 64", c.err);
+    c.desc.down.rows = 8;
+    c.desc.up.data = NULL;
+    TW_FAILS_WITH(twp_cpu_ffn_load(&c.cpu, &c.desc, &c.ffn, &c.err),
+                  TW_ERR_MISMATCH, "needs up and down", c.err);
+    ck_assert_ptr_null(c.ffn);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(no_memory_is_an_error_and_leaks_nothing)
+{
+    for (int64_t after = 0;; after++) {
+        struct ffn_case c = {.d = 8, .f = 512};
+        one_hot(&c, 33);
+        case_probes(&c, 6, all_probes);
+        case_cpu(&c, 2);
+        tw_alloc_fail_after(after);
+        enum tw_status status = case_run(&c);
+        tw_alloc_fail_after(-1);
+        if (status != TW_OK)
+            ck_assert_int_eq(status, TW_ERR_NOMEM);
+        twp_cpu_ffn_layer_end(&c.cpu);
+        c.err = (struct tw_error){0};
+        TW_OK_OR_FAIL(case_run(&c), c.err); // and works afterwards
+        check_all(&c);
+        case_fini(&c);
+        if (status == TW_OK)
+            return;
+        ck_assert_int_lt(after, 100);
+    }
+}
+END_TEST
+
+static Suite *ffn_suite(void)
+{
+    Suite *suite = suite_create("ffn");
+    TCase *core = tcase_create("Core");
+    tcase_set_timeout(core, 120);
+    tcase_add_loop_test(core, equals_the_reference, 0,
+                        COUNT(shapes) * COUNT(kinds) * COUNT(simds));
+    tcase_add_loop_test(core, applies_a_definition, 0,
+                        COUNT(applied) * COUNT(kinds));
+    tcase_add_test(core, routes_rows_that_overflow_and_no_others);
+    tcase_add_loop_test(core, bits_are_free_of_threads_and_of_probes, 0,
+                        COUNT(kinds));
+    tcase_add_loop_test(core, bits_are_free_of_the_batch, 0, COUNT(kinds));
+    tcase_add_loop_test(core, adds_in_place, 0, COUNT(kinds));
+    tcase_add_loop_test(core, copies_that_may_not_stay_are_made_again, 0,
+                        COUNT(kinds));
+    tcase_add_loop_test(core, smooth_activations_are_close, 0,
+                        COUNT(smooth) * COUNT(simds));
+    tcase_add_loop_test(core, activations_follow_their_formulas, 0,
+                        COUNT(simds));
+    suite_add_tcase(suite, core);
+    TCase *limits = tcase_create("Limits");
+    tcase_set_timeout(limits, 120);
+    tcase_add_loop_test(limits, what_is_not_finite_is_seen, 0, 4);
+    tcase_add_test(limits, ties_go_to_the_lower_number);
+    suite_add_tcase(suite, limits);
+    TCase *errors = tcase_create("Errors");
+    tcase_add_test(errors, sets_are_refused_by_name);
+    tcase_add_test(errors, shapes_that_disagree_are_refused);
+    tcase_add_test(errors, no_memory_is_an_error_and_leaks_nothing);
+    suite_add_tcase(suite, errors);
+    return suite;
+}
+
+int main(void)
+{
+    return tw_run_suite(ffn_suite());
+}
