@@ -20,7 +20,7 @@ CREATE TABLE run_ (
   layers INTEGER, d_model INTEGER, d_ff INTEGER, experts INTEGER,
   gated INTEGER, activation TEXT, activation_source TEXT, active TEXT,
   weight_dtype TEXT, compute_dtype TEXT, backend TEXT, device TEXT,
-  cpu TEXT, plan TEXT,
+  plan TEXT,
   tokens INTEGER, sequences INTEGER, documents INTEGER, bytes INTEGER,
   ctx INTEGER, split TEXT, doc_sep TEXT, bos TEXT, parse_special INTEGER,
   field TEXT, apply TEXT, skip TEXT, skipped INTEGER, token_limit INTEGER,
@@ -31,7 +31,8 @@ CREATE TABLE run_ (
   shard INTEGER, shards INTEGER, shards_missing TEXT,
   started TEXT, finished TEXT, version TEXT, command TEXT,
   -- where a resumed run goes on: the next sequence, and the text seen so far
-  next_document INTEGER, next_start INTEGER, next_tokens INTEGER
+  next_document INTEGER, next_start INTEGER,
+  writer TEXT  -- the process that counts: one that was replaced stops
 );
 
 CREATE TABLE definition_ (

@@ -126,7 +126,8 @@ struct tw_ops {
                            struct tw_error *err);
     void (*fini)(void *ctx);
 
-    /* "cpu: 2 threads, SkylakeX" and the type products are computed in
+    /* "OpenBLAS SkylakeX, kernels v4", the processor type in which
+     * results may differ, and the type products are computed in
      * ("float32"): static or owned by ctx. */
     const char *(*device)(void *ctx);
     const char *compute_dtype;

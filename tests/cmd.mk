@@ -6,3 +6,16 @@ tests_test_output_SOURCES = tests/test_output.c tests/tw_check.h
 tests_test_output_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_output_LDADD = libcmd.a $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 endif
+
+# Claims about the whole program, each a script that prints its own tally.
+CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
+	tests/cli/malformed.sh
+TESTS += $(CLI_TESTS)
+EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py \
+	tests/cli/make_bad.py \
+	tests/data/sparselm-tiny/README.md \
+	tests/data/sparselm-tiny/config.json \
+	tests/data/sparselm-tiny/model.safetensors \
+	tests/data/sparselm-tiny/oracle.safetensors \
+	tests/data/sparselm-tiny/tokenizer.json \
+	tests/data/sparselm-tiny/tokenizer.conformance.json

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu_internal.h"
+#include "kernels/cpu/simd.h"
 
 #include <assert.h>
 #include <cblas.h>
@@ -49,9 +50,9 @@ enum tw_status twp_cpu_init(const struct tw_ops_config *config, void **ctx,
     cpu->keep_bytes =
         config->keep_bytes > 0 ? config->keep_bytes : default_keep_bytes();
     openblas_set_num_threads(1); /* R2 */
-    snprintf(cpu->device, sizeof cpu->device, "cpu: %d thread%s, %s",
-             cpu->workers, cpu->workers == 1 ? "" : "s",
-             openblas_get_corename());
+    /* The processor type as results know it; never the number of threads. */
+    snprintf(cpu->device, sizeof cpu->device, "OpenBLAS %s, kernels %s",
+             openblas_get_corename(), twp_simd_find()->name);
     enum tw_status status = TW_OK;
     cpu->scratch = tw_calloc((size_t)cpu->workers, sizeof *cpu->scratch);
     if (!cpu->scratch)

@@ -105,8 +105,8 @@ static void report_end(const struct tw_profile_report *report)
     if (!isnan(report->mean_nll) && report->vocab > 1 && report->tokens > 0 &&
         report->mean_nll > 0.95 * log((double)report->vocab))
         tw_log(TW_LOG_WARNING,
-               "mean loss %.2f is near ln(vocabulary) = %.2f: the text or the "
-               "tokenizer may not be this model's",
+               "mean loss %.2f is not below ln(vocabulary) = %.2f: the text or "
+               "the tokenizer may not be this model's",
                report->mean_nll, log((double)report->vocab));
 }
 

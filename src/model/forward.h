@@ -53,7 +53,7 @@ tw_runner_batch(struct tw_runner *runner, const struct tw_batch *batch,
                 struct tw_head_obs *head, const struct tw_logits *logits,
                 struct tw_error *err);
 
-/* "cpu: 2 threads, ...": the backend's, valid while the runner lives. */
+/* "OpenBLAS SkylakeX, ...": the backend's, valid while the runner lives. */
 const char *tw_runner_device(const struct tw_runner *runner);
 
 #ifdef __cplusplus

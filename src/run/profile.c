@@ -120,6 +120,17 @@ static enum tw_status stop(struct tw_session *s, const char *why, int64_t rows,
                         why, (long long)rows, s->name);
 }
 
+/* The next batch; an error about a document also names its file. */
+static enum tw_status next_batch(struct tw_session *s, struct tw_batch *batch,
+                                 struct tw_error *err)
+{
+    enum tw_status status = tw_batches_next(s->batches, batch, err);
+    const char *path = s->corpus.file[tw_batches_file(s->batches)].path;
+    if (status != TW_OK && err && strncmp(err->text, "document ", 9) == 0)
+        tw_error_prefix(err, "%s", path);
+    return status;
+}
+
 static enum tw_status count(struct tw_session *s, double begin,
                             struct tw_error *err)
 {
@@ -129,7 +140,7 @@ static enum tw_status count(struct tw_session *s, double begin,
     enum tw_status status = TW_OK;
     while (status == TW_OK) {
         double t0 = tw_session_clock();
-        status = tw_batches_next(s->batches, &batch, err);
+        status = next_batch(s, &batch, err);
         double t1 = tw_session_clock();
         times->text += t1 - t0;
         if (status != TW_OK || batch.rows == 0)
@@ -172,7 +183,7 @@ static enum tw_status conclude(struct tw_session *s, struct tw_error *err)
     status = tw_store_analyze(s->store, err);
     if (status != TW_OK)
         return status;
-    if (s->oracle)
+    if (s->oracle && s->is_within)
         tw_log(TW_LOG_INFO, "parity: %s", s->parity);
     if (s->oracle && !s->is_within)
         return tw_error_set(err, TW_ERR_LOST, "parity: out of bounds: %s",
@@ -230,7 +241,8 @@ static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
         status = count(s, begin, err);
     if (status == TW_OK)
         status = conclude(s, err);
-    if (status != TW_OK && status != TW_ERR_STOPPED && !s->report->is_complete)
+    if (status != TW_OK && status != TW_ERR_STOPPED && s->run &&
+        !s->report->is_complete)
         tw_record_failure(s->store, s->run,
                           err ? err->text : tw_status_text(status));
     return status;

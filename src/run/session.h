@@ -29,6 +29,7 @@ struct tw_session {
     int64_t run;            /* 0 until the first commit */
     bool is_resumed;        /* the run was there already */
     char name[256];
+    char writer[40];        /* this process, in the run's row */
     struct tw_model *model;
     struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
     const struct tw_ops *ops;
@@ -38,6 +39,7 @@ struct tw_session {
     char parity[320];         /* and in words */
     char separator[256]; /* room for the line between documents */
     struct tw_corpus corpus;
+    int64_t *file_tokens; /* [corpus.files] text tokens of each */
     struct tw_batch_options text;
     struct tw_batches *batches;
     struct tw_facts facts;
@@ -64,7 +66,8 @@ void tw_session_close(struct tw_session *session);
  * counts. Sets is_resumed; report->was_complete if there is nothing to do. */
 TW_MUST_USE enum tw_status tw_session_begin(struct tw_session *session,
                                             struct tw_error *err);
-/* Counts so far, in one transaction; the last one also what is derived and the
+/* Counts so far, in one transaction (refused where another process has taken
+ * the run over); the last one also what is derived and the
  * status 'complete'. */
 TW_MUST_USE enum tw_status tw_session_checkpoint(struct tw_session *session,
                                                  bool is_last,

@@ -125,7 +125,13 @@ static enum tw_status open_corpus(struct tw_session *s, struct tw_error *err)
         options.ids = tw_oracle_ids(s->oracle, &options.ids_rows,
                                     &options.ids_cols);
     }
-    return tw_corpus_open(&options, &s->corpus, err);
+    enum tw_status status = tw_corpus_open(&options, &s->corpus, err);
+    if (status != TW_OK)
+        return status;
+    s->file_tokens =
+        tw_calloc((size_t)s->corpus.files, sizeof *s->file_tokens);
+    return s->file_tokens ? TW_OK
+                          : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
 }
 
 /* A token id of config.json; -1 where it names none, or several. */
@@ -170,7 +176,7 @@ static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
         .eos = (int32_t)eos, .parse_special = !s->o->no_parse_special,
         .skip_bos = s->rules.skip_bos, .skip_special = s->rules.skip_special,
         .skip_first = s->rules.skip_first, .shard = s->o->shard,
-        .shards = s->o->shards};
+        .shards = s->o->shards, .file_tokens = s->file_tokens};
     return TW_OK;
 }
 
@@ -216,6 +222,7 @@ void tw_session_close(struct tw_session *s)
             tw_layer_obs_fini(&s->obs[l]);
     tw_free(s->obs);
     tw_free(s->head.nll);
+    tw_free(s->file_tokens);
     tw_threads_destroy(s->pool);
     tw_facts_fini(&s->facts);
     tw_corpus_close(&s->corpus);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "analysis/store_profile.h"
 #include "base/memory.h"
@@ -98,7 +99,7 @@ static enum tw_status put_corpora(struct tw_session *s, bool is_last,
         struct tw_store_corpus corpus = {
             .ord = i, .file = file->path, .sha256 = sha,
             .documents = is_last ? read->documents : TW_NULL,
-            .tokens = TW_NULL,
+            .tokens = is_last ? s->file_tokens[i] : TW_NULL,
             .bytes = is_last && !file->is_ids ? read->bytes : TW_NULL};
         status = tw_store_put_corpus(s->store, s->run, &corpus, err);
     }
@@ -131,6 +132,32 @@ static enum tw_status put_pieces(struct tw_session *s, struct tw_error *err)
     return status;
 }
 
+/* From here on this process counts; one that did so before stops at its next
+ * checkpoint (a requeued job whose first start is still alive). */
+static enum tw_status take_over(struct tw_session *s, struct tw_error *err)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    snprintf(s->writer, sizeof s->writer, "%ld.%lld.%ld", (long)getpid(),
+             (long long)t.tv_sec, t.tv_nsec);
+    return tw_store_set_text(s->store, s->run, "writer", s->writer, err);
+}
+
+static enum tw_status check_writer(struct tw_session *s, struct tw_error *err)
+{
+    char *writer = NULL;
+    enum tw_status status =
+        tw_store_get_text(s->store, s->run, "writer", &writer, err);
+    if (status == TW_OK && (!writer || strcmp(writer, s->writer) != 0)) {
+        status = tw_error_set(err, TW_ERR_MISMATCH,
+                              "%s: run '%s' was taken over by another process",
+                              s->o->db, s->name);
+        s->run = 0; /* not ours any more: its status is not for us to write */
+    }
+    tw_free(writer);
+    return status;
+}
+
 /* A corpus and definitions as text, for the comparison. */
 static enum tw_status compare_lists(struct tw_session *s, struct tw_error *err);
 
@@ -148,7 +175,11 @@ static enum tw_status resume(struct tw_session *s, struct tw_error *err)
     if (status == TW_OK && run_status && strcmp(run_status, "complete") == 0) {
         s->report->was_complete = true;
     } else if (status == TW_OK) {
-        status = tw_profile_restore(s->profile, s->store, s->run, err);
+        status = tw_store_begin(s->store, err);
+        if (status == TW_OK)
+            status = take_over(s, err);
+        if (status == TW_OK)
+            status = tw_profile_restore(s->profile, s->store, s->run, err);
         if (status == TW_OK)
             status = tw_store_get_int(s->store, s->run, "next_document",
                                       &s->next_document, err);
@@ -157,6 +188,10 @@ static enum tw_status resume(struct tw_session *s, struct tw_error *err)
                                       &s->next_start, err);
         if (s->next_document == TW_NULL || s->next_start == TW_NULL)
             s->next_document = s->next_start = 0;
+        if (status == TW_OK)
+            status = tw_store_commit(s->store, err);
+        else
+            tw_store_rollback(s->store);
     }
     tw_free(run_status);
     return status;
@@ -174,6 +209,8 @@ static enum tw_status create(struct tw_session *s, int64_t replaced,
     s->run = run;
     if (status == TW_OK)
         status = tw_facts_store(&s->facts, s->store, run, err);
+    if (status == TW_OK)
+        status = take_over(s, err);
     if (status == TW_OK)
         status = put_lists(s, err);
     if (status == TW_OK)
@@ -299,6 +336,8 @@ enum tw_status tw_session_checkpoint(struct tw_session *s, bool is_last,
 {
     double begin = tw_session_clock();
     enum tw_status status = tw_store_begin(s->store, err);
+    if (status == TW_OK)
+        status = check_writer(s, err);
     if (status == TW_OK && is_last)
         status = put_end(s, err);
     else if (status == TW_OK)

@@ -62,6 +62,11 @@ void tw_batches_destroy(struct tw_batches *batches)
     tw_free(batches);
 }
 
+int tw_batches_file(const struct tw_batches *batches)
+{
+    return batches->file;
+}
+
 void tw_batches_totals(const struct tw_batches *batches,
                        struct tw_batch_totals *totals)
 {

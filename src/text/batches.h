@@ -40,6 +40,8 @@ struct tw_batch_options {
     /* Where a resumed run goes on: sequences before (document, start) are
      * made but not given out. */
     int64_t from_document, from_start;
+    int64_t *file_tokens; /* the caller's, by tw_document.file: the text tokens
+                           * of each file are added up here; NULL: unwanted */
 };
 
 struct tw_batches;
@@ -65,6 +67,8 @@ TW_MUST_USE enum tw_status tw_batches_create(
 TW_MUST_USE enum tw_status tw_batches_next(struct tw_batches *batches,
                                            struct tw_batch *batch,
                                            struct tw_error *err);
+/* The file of the document read last: for messages. */
+int tw_batches_file(const struct tw_batches *batches);
 void tw_batches_totals(const struct tw_batches *batches,
                        struct tw_batch_totals *totals);
 void tw_batches_destroy(struct tw_batches *batches);

@@ -69,6 +69,8 @@ static void count_ids(struct tw_batches *batches, size_t from)
         batches->is_ended = true;
     }
     totals->text_tokens += count;
+    if (batches->options.file_tokens)
+        batches->options.file_tokens[batches->file] += count;
 }
 
 /* Drops the ids that sequences have taken. */
@@ -97,6 +99,7 @@ static enum tw_status read_document(struct tw_batches *batches,
     if (status != TW_OK || !has_document ||
         (document.ids && document.count == 0))
         return status;
+    batches->file = document.file;
     bool joins = options->split == TW_SPLIT_STREAM && options->eos >= 0 &&
                  batches->is_joined;
     if (joins)

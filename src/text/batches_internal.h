@@ -22,6 +22,7 @@ struct twp_sequence {
 };
 
 struct tw_batches {
+    int file; /* of the document read last */
     const struct tw_documents *source;
     struct tw_batch_options options;
     struct tw_batch_totals totals;

@@ -40,7 +40,7 @@ model nan "up_proj"
 model missing-shard model-00002-of-00002.safetensors
 model outside "../x.safetensors"
 model outside-absolute "/etc/passwd"
-model tensor-twice twice
+model tensor-twice "as well"
 model no-hidden-size "config.json: no field 'hidden_size'"
 model no-model-type "config.json: no field 'model_type'"
 model unknown-family mamba
@@ -73,7 +73,6 @@ file huge.npy huge.npy
 file no.npy no.npy
 file empty.npy empty.npy
 file nosuch.txt nosuch.txt
-file blank.jsonl blank.jsonl
 refused "a directory as text" ! "bad: " profile -m "$tiny" -f bad
 
 for bad in "-c 0" "-b 0" "--limit 0" "-t 0" "--limit x" "--shard 3/3" \
@@ -149,6 +148,7 @@ later cut.txt.gz cut.txt.gz
 later junk.txt.gz junk.txt.gz
 later bad.jsonl bad.jsonl
 later nojson.jsonl nojson.jsonl
+later blank.jsonl blank.jsonl
 refused "empty.txt" ! "empty.txt" "$tw" profile -m "$tiny" -f bad/empty.txt \
     --db later.sqlite --name empty
 refused "empty prompt" ! "" "$tw" profile -m "$tiny" -p "" --db later.sqlite \
