@@ -26,8 +26,9 @@ enum tw_split { TW_SPLIT_DOCS, TW_SPLIT_STREAM };
 struct tw_batch_options {
     const struct tw_tokenizer *tokenizer; /* NULL: documents must be ids */
     int64_t ctx, batch_tokens;            /* >= 1 (add_bos: ctx >= 2) */
-    int64_t limit;       /* text tokens of the whole corpus, BOS not counted;
-                          * the sequence there is cut short; -1: none */
+    int64_t limit;       /* text tokens of the whole corpus, added BOS not
+                          * counted, joining EOS counted; the sequence there is
+                          * cut short; -1: none */
     int64_t vocab;       /* ids outside [0, vocab) are TW_ERR_FORMAT naming the
                           * document and the id */
     enum tw_split split;
@@ -46,16 +47,20 @@ struct tw_batches;
 /* Totals of what was given out and seen so far. */
 struct tw_batch_totals {
     int64_t documents;   /* texts of the corpus, all shards */
-    int64_t text_tokens; /* of the corpus so far, all shards, BOS not counted */
+    int64_t text_tokens; /* of the corpus so far, all shards, as limit counts */
     int64_t sequences, rows; /* given out */
-    bool is_limited;     /* --limit ended the corpus */
+    bool is_limited;     /* the limit was reached: nothing was read after it */
 };
 
 /* documents stays the caller's and is read until the end. special ids: those
- * of the tokenizer, plus bos and eos. */
+ * of the tokenizer, plus bos and eos. A row is TW_ROW_BOS where bos starts its
+ * sequence, added or not, TW_ROW_SPECIAL where a special id stands elsewhere.
+ * Documents of no ids have no number; a text always has one. Returns TW_OK,
+ * TW_ERR_USAGE naming the option that is out of range, or TW_ERR_NOMEM. */
 TW_MUST_USE enum tw_status tw_batches_create(
-    const struct tw_documents *documents, const struct tw_batch_options *options,
-    struct tw_batches **batches, struct tw_error *err);
+    const struct tw_documents *documents,
+    const struct tw_batch_options *options, struct tw_batches **batches,
+    struct tw_error *err);
 /* The next batch, borrowed until the next call; rows 0 at the end. */
 TW_MUST_USE enum tw_status tw_batches_next(struct tw_batches *batches,
                                            struct tw_batch *batch,

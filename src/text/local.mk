@@ -1,5 +1,10 @@
 noinst_LIBRARIES += libtext.a
 libtext_a_SOURCES = \
+	%reldir%/batches.c %reldir%/batches.h \
+	%reldir%/batches_cut.c %reldir%/batches_internal.h \
+	%reldir%/documents.c %reldir%/documents.h \
+	%reldir%/documents_input.c %reldir%/documents_internal.h \
+	%reldir%/documents_jsonl.c %reldir%/documents_text.c \
 	%reldir%/tokenizer.c %reldir%/tokenizer.h \
 	%reldir%/tokenizer_added.c %reldir%/tokenizer_bpe.c \
 	%reldir%/tokenizer_gpt2.c %reldir%/tokenizer_internal.h \

@@ -62,6 +62,12 @@ int32_t twp_strings_find(const struct twp_strings *strings, const char *bytes,
 /* --- Regular expressions in Oniguruma's (Ruby) syntax (tokenizer_regex*.c),
  *     matched by PCRE2 --- */
 
+/* Word characters, for between brackets: Unicode's Alphabetic, marks, decimal
+ * digits and connectors. */
+#define TWP_WORD_CLASS                                             \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}"       \
+    "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+
 struct twp_regex;
 struct twp_matcher; /* what one encode needs for all of them */
 

@@ -2,6 +2,8 @@
  * what PCRE2 reads otherwise and refuses what it can't say:
  *
  *   \s, \S     Unicode's White_Space; PCRE2 would add U+180E
+ *   \w, \W     letters, marks, digits and connectors as Oniguruma lists
+ *              them, with its six Latin-1 numbers; \b and \B go by these
  *   \uHHHH     \x{HHHH}
  *   [a[b]], [a&&b], \h, (?m), {n,m}+   other meanings: refused, by name */
 #include <config.h>
@@ -14,6 +16,11 @@
 #define SPACES                                                        \
     "\\t-\\r\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}"     \
     "\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define WORD TWP_WORD_CLASS "\\xb2\\xb3\\xb9\\xbc-\\xbe"
+#define BEHIND "(?<=[" WORD "])"
+#define NOT_BEHIND "(?<![" WORD "])"
+#define AHEAD "(?=[" WORD "])"
+#define NOT_AHEAD "(?![" WORD "])"
 
 static enum tw_status refuse(const char *what, struct tw_error *err)
 {
@@ -29,18 +36,49 @@ static bool is_hex4(const char *p)
     return true;
 }
 
+/* What stands for a class or an edge; is_class: between brackets as well,
+ * without its own. */
+static const struct {
+    char letter;
+    bool is_class;
+    const char *text;
+} escapes[] = {
+    {'s', true, "[" SPACES "]"},
+    {'w', true, "[" WORD "]"},
+    {'S', false, "[^" SPACES "]"},
+    {'W', false, "[^" WORD "]"},
+    {'b', false, "(?:" BEHIND NOT_AHEAD "|" NOT_BEHIND AHEAD ")"},
+    {'B', false, "(?:" BEHIND AHEAD "|" NOT_BEHIND NOT_AHEAD ")"},
+};
+
+/* False: the escape means the same to both. */
+static bool put_class(char letter, bool is_inside, struct tw_strbuf *out)
+{
+    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
+        const char *text = escapes[i].text;
+        if (escapes[i].letter != letter || (is_inside && !escapes[i].is_class))
+            continue;
+        if (is_inside)
+            tw_strbuf_append(out, text + 1, strlen(text) - 2);
+        else
+            tw_strbuf_puts(out, text);
+        return true;
+    }
+    return false;
+}
+
 /* p stands behind a backslash; returns what was read through *next. */
-static enum tw_status escape(const char *p, bool is_class, const char **next,
+static enum tw_status escape(const char *p, bool is_inside, const char **next,
                              struct tw_strbuf *out, struct tw_error *err)
 {
     *next = p + (*p != '\0');
     if (*p == 'h' || *p == 'H')
         return refuse("\\h", err);
-    if (*p == 's')
-        tw_strbuf_puts(out, is_class ? SPACES : "[" SPACES "]");
-    else if (*p == 'S' && !is_class)
-        tw_strbuf_puts(out, "[^" SPACES "]");
-    else if (*p == 'u' && is_hex4(p + 1)) {
+    if (is_inside && *p == 'W')
+        return refuse("\\W between brackets", err);
+    if (put_class(*p, is_inside, out))
+        return TW_OK;
+    if (*p == 'u' && is_hex4(p + 1)) {
         tw_strbuf_printf(out, "\\x{%.4s}", p + 1);
         *next = p + 5;
     } else {

@@ -124,9 +124,7 @@ static enum tw_status make_classes(struct tw_tokenizer *tokenizer,
                                    struct tw_error *err)
 {
     static const char word[] =
-        "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}"
-        "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}"
-        "\\x{1f170}-\\x{1f189}]";
+        "[" TWP_WORD_CLASS "\\x{200c}\\x{200d}]";
     enum tw_status status = twp_regex_create(word, sizeof word - 1, false,
                                              &tokenizer->word_char, err);
     if (status == TW_OK)

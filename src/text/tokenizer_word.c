@@ -23,7 +23,8 @@ _Static_assert(sizeof(struct slot) == 64, "one cache line");
 
 struct twp_cache {
     atomic_flag is_taken;
-    struct slot *slot;
+    struct slot *slot; /* aligned, in memory */
+    void *memory;
 };
 
 struct twp_cache *twp_cache_create(void)
@@ -32,19 +33,20 @@ struct twp_cache *twp_cache_create(void)
     if (!cache)
         return NULL;
     atomic_flag_clear(&cache->is_taken);
-    cache->slot = tw_alloc_aligned(CACHE_SLOTS, sizeof *cache->slot);
-    if (!cache->slot) {
+    cache->memory = tw_calloc(CACHE_SLOTS + 1, sizeof *cache->slot);
+    if (!cache->memory) {
         tw_free(cache);
         return NULL;
     }
-    memset(cache->slot, 0, CACHE_SLOTS * sizeof *cache->slot);
+    uintptr_t start = (uintptr_t)cache->memory;
+    cache->slot = (struct slot *)((char *)cache->memory + (-start & 63));
     return cache;
 }
 
 void twp_cache_destroy(struct twp_cache *cache)
 {
     if (cache)
-        tw_free(cache->slot);
+        tw_free(cache->memory);
     tw_free(cache);
 }
 
