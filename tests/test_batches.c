@@ -387,7 +387,8 @@ START_TEST(texts_are_tokenised_and_their_specials_known)
     static const char json[] =
         "{\"added_tokens\":[{\"id\":3,\"content\":\"<s>\",\"special\":true}],"
         "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
-        "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}}";
+        "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"
+        "\"merges\":[\"a b\"]}}";
     static const char text[] = "aab<s>b";
     struct tw_error err = {0};
     struct tw_tokenizer *tokenizer;
