@@ -8,7 +8,8 @@ set logscale x 2
 set format x (is_tex ? '$2^{%L}$' : '2^{%L}')
 set xtics out nomirror
 set xlabel 'tokens seen'
-set label 9 'neurons not fired yet ('.percent.')' at screen edge, graph 0.5 center rotate by 90
+set label 9 'neurons not fired yet ('.percent.')' \
+  at screen edge, graph 0.5 center rotate by 90
 set xrange [seen_min : seen_max > seen_min ? seen_max : seen_min * 2]
 set yrange [0 : high_max > 0 ? high_max * 105 : 1]
 set palette defined (0 '#440154', 0.25 '#3b528b', 0.5 '#21918c', \

@@ -21,7 +21,8 @@ set format y '%g'
 set xrange [layer_min - 0.8 : layer_max + 0.8]
 set yrange [bottom : top * 1.9]
 set xlabel 'layer'
-set label 9 'non-zeros per token' at screen edge, graph 0.5 center rotate by 90
+set label 9 'non-zeros per token' \
+  at screen edge, graph 0.5 center rotate by 90
 set xtics out nomirror 0, (layer_max > 12 ? 4 : layer_max > 5 ? 2 : 1)
 set key horizontal top left maxrows 1
 
@@ -30,7 +31,8 @@ if (has_share) {
   set border 11
   set rmargin 6.2
   set y2tics offset -0.7, 0 textcolor rgb red
-  set y2label 'share of time saved ('.percent.')' offset -1.8, 0 textcolor rgb red
+  set y2label 'share of time saved ('.percent.')' offset -1.8, 0 \
+    textcolor rgb red
   low = share_min < 0 ? share_min * 1.6 : 0
   high = share_max > 0 ? share_max * 1.8 : -share_min * 0.4
   set y2range [low : high]
@@ -39,14 +41,16 @@ side = has_share ? 0.22 : 0
 bar = has_share ? 0.42 : 0.8
 
 if (has_share) {
-  plot data using ($3 - side):5:(bar) with boxes lc rgb pale_green title 'max', \
+  plot data using ($3 - side):5:(bar) with boxes lc rgb pale_green \
+      title 'max', \
     '' using ($3 - side):4:(bar) with boxes lc rgb green title 'mean', \
     '' using ($3 - side):($4 > 0 ? NaN : bottom) with points pt 11 ps 0.6 \
       lc rgb red notitle, \
     '' using ($3 + side):7:(bar) axes x1y2 with boxes lc rgb orange notitle
 }
 if (blocks == 1 && !has_share) {
-  plot data using ($3 - side):5:(bar) with boxes lc rgb pale_green title 'max', \
+  plot data using ($3 - side):5:(bar) with boxes lc rgb pale_green \
+      title 'max', \
     '' using ($3 - side):4:(bar) with boxes lc rgb green title 'mean', \
     '' using ($3 - side):($4 > 0 ? NaN : bottom) with points pt 11 ps 0.6 \
       lc rgb red notitle

@@ -7,7 +7,8 @@ never = decade - 0.95
 middle(low, high) = (log10(low) + log10(high)) / 2
 octave = log10(2)
 set xlabel 'firing rate (share of tokens)'
-set label 9 'neurons per octave ('.percent.')' at screen edge, graph 0.5 center rotate by 90
+set label 9 'neurons per octave ('.percent.')' \
+  at screen edge, graph 0.5 center rotate by 90
 set xrange [never - 0.55 : 0.1]
 set yrange [0 : share_max > 0 ? share_max * 1.2 : 1]
 set xtics out nomirror
@@ -26,7 +27,8 @@ if (blocks == 1) {
   plot data using ($3 > 0 ? middle($3, $4) : NaN):($6 * 100):(octave * 0.92) \
       with boxes lc rgb sky, \
     '' using ($3 > 0 ? NaN : never):($6 * 100):(wide) with boxes lc rgb red, \
-    '' using ($3 > 0 ? NaN : never):($6 * 100):(sprintf('%.3g', $6 * 100).percent) \
+    '' using ($3 > 0 ? NaN : never):($6 * 100): \
+      (sprintf('%.3g', $6 * 100).percent) \
       with labels offset 0, 0.5 font ',7' noenhanced
 } else {
   bar = wide / blocks

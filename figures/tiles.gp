@@ -6,7 +6,8 @@ bottom = share_min < huge ? floor_power(10, share_min * 0.999) : 0.1
 set logscale y 10
 set format y power_of_ten
 set xlabel 'slots s per tile'
-set label 9 'tiles with more than s' at screen edge, graph 0.5 center rotate by 90
+set label 9 'tiles with more than s' \
+  at screen edge, graph 0.5 center rotate by 90
 set xrange [0 : slots_max > 0 ? slots_max : 1]
 set yrange [bottom : 1]
 set key top right
