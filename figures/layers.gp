@@ -19,7 +19,7 @@ if (has_share && layer_records > 2) {
 set logscale y 2
 set format y '%g'
 set xrange [layer_min - 0.8 : layer_max + 0.8]
-set yrange [bottom : top * 1.9]
+set yrange [bottom : top * (top / bottom) ** 0.16]
 set xlabel 'layer'
 set label 9 'non-zeros per token' \
   at screen edge, graph 0.5 center rotate by 90

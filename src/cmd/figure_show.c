@@ -66,8 +66,7 @@ static enum tw_status show_runs(struct tw_store *store,
 /* --run, or one that is picked once for each kind. */
 static enum tw_status choose(struct tw_store *store,
                              const struct tw_figure_request *request,
-                             const char *kind,
-                             struct progress *progress,
+                             const char *kind, struct progress *progress,
                              struct tw_figure_run **runs, size_t *count,
                              struct tw_error *err)
 {
@@ -149,8 +148,8 @@ static enum tw_status check_pattern(const char *pattern, struct tw_error *err)
 static enum tw_status show_one(struct tw_store *store,
                                const struct tw_figure_dirs *dirs,
                                const struct tw_figure_request *request,
-                                const char *name,
-                               const char *out, struct progress *progress,
+                               const char *name, const char *out,
+                               struct progress *progress,
                                struct tw_error *err)
 {
     struct tw_figure *figure = NULL;
