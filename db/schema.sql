@@ -226,8 +226,9 @@ FROM corpus_ c JOIN run_ r USING (run_id);
 
 CREATE VIEW all_layer_stats AS SELECT
   r.run, d.active, l.layer, l.width, l.tokens,
-  l.mean_nnz, l.se_nnz, l.std_nnz, l.min_nnz, l.p50_nnz, l.p90_nnz, l.p99_nnz,
-  l.p999_nnz, l.max_nnz, 1.0 - l.mean_nnz / l.width AS sparsity,
+  1.0 * l.sum_nnz / nullif(l.tokens, 0) AS mean_nnz, l.se_nnz, l.std_nnz,
+  l.min_nnz, l.p50_nnz, l.p90_nnz, l.p99_nnz, l.p999_nnz, l.max_nnz,
+  1.0 - 1.0 * l.sum_nnz / nullif(l.tokens, 0) / l.width AS sparsity,
   l.dead, 1.0 * l.dead / l.width AS dead_fraction, l.fired_once, l.always_on,
   l.sum_l1 / 65536.0 / nullif(l.tokens, 0) AS mean_l1
 FROM layer_ l JOIN definition_ d USING (run_id, def_ord)
@@ -360,8 +361,9 @@ WITH pair AS (
 ), total AS (
   SELECT run_id, sum(saved_ns) AS saved FROM pair GROUP BY run_id
 )
-SELECT r.run, f.run AS profile_run, p.layer, l.mean_nnz, p.dense_ns,
-  p.sparse_ns, p.saved_ns, 1.0 * p.saved_ns / p.dense_ns AS saved_fraction,
+SELECT r.run, f.run AS profile_run, p.layer,
+  1.0 * l.sum_nnz / nullif(l.tokens, 0) AS mean_nnz, p.dense_ns, p.sparse_ns,
+  p.saved_ns, 1.0 * p.saved_ns / p.dense_ns AS saved_fraction,
   100.0 * p.saved_ns / nullif(abs(t.saved), 0) AS contribution
 FROM pair p JOIN total t USING (run_id) JOIN run_ r USING (run_id)
 JOIN run_ f ON f.model_hash = r.model_hash AND f.kind = 'profile'

@@ -217,7 +217,13 @@ enum tw_status tw_store_begin(struct tw_store *store, struct tw_error *err)
 
 enum tw_status tw_store_commit(struct tw_store *store, struct tw_error *err)
 {
-    return twp_exec(store, "COMMIT", err);
+    int code = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        return TW_OK;
+    if ((code & 0xff) == SQLITE_BUSY) /* the transaction is still open */
+        return tw_error_set(err, TW_ERR_DB, "%s: another program is reading",
+                            store->path);
+    return twp_fail(store->db, store->path, code, err);
 }
 
 void tw_store_rollback(struct tw_store *store)

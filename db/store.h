@@ -69,7 +69,9 @@ void tw_store_close(struct tw_store *store);
 /* As given to tw_store_open: for messages. */
 const char *tw_store_path(const struct tw_store *store);
 
-/* One transaction at a time (BEGIN IMMEDIATE). */
+/* One transaction at a time (BEGIN IMMEDIATE); each waits 10 s for others. A
+ * commit that meets a reader ("another program is reading") leaves the
+ * transaction open: it may be tried again. */
 TW_MUST_USE enum tw_status tw_store_begin(struct tw_store *store,
                                           struct tw_error *err);
 TW_MUST_USE enum tw_status tw_store_commit(struct tw_store *store,

@@ -8,7 +8,8 @@ set logscale x 2
 set format x (is_tex ? '$2^{%L}$' : '2^{%L}')
 set xtics out nomirror
 set xlabel 'tokens seen'
-set ylabel 'neurons not fired yet (%)'
+set label 9 'neurons not fired yet ('.percent.')' \
+  at screen edge, graph 0.5 center rotate by 90
 set xrange [seen_min : seen_max > seen_min ? seen_max : seen_min * 2]
 set yrange [0 : high_max > 0 ? high_max * 105 : 1]
 set palette defined (0 '#440154', 0.25 '#3b528b', 0.5 '#21918c', \
@@ -16,8 +17,11 @@ set palette defined (0 '#440154', 0.25 '#3b528b', 0.5 '#21918c', \
 unset colorbox
 set cbrange [0 : blocks > 1 ? blocks - 1 : 1]
 set key top right
+set lmargin left_margin(3)
 is_point = seen_min == seen_max
 if (is_by_layer) {
+  set key outside right center title 'layer'
+  set rmargin 6
   plot for [i = 1:blocks] data index i - 1 using 3:($4 * 100):(i - 1) \
     with linespoints pt 7 ps (is_point ? 0.6 : 0.25) lw 1.3 lc palette \
     title series[i]

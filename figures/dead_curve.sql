@@ -19,7 +19,7 @@ WITH points AS (
   FROM points
 )
 SELECT CASE WHEN is_by_layer THEN layer ELSE ord END AS block,
-  CASE WHEN is_by_layer THEN 'layer ' || layer ELSE label END AS series,
+  CASE WHEN is_by_layer THEN layer ELSE label END AS series,
   tokens_seen, avg(dead) AS dead_fraction, min(dead) AS lowest,
   max(dead) AS highest, count(*) AS layers
 FROM points CROSS JOIN form

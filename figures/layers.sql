@@ -23,4 +23,5 @@ JOIN all_layer_stats l ON l.run = p.run AND l.active = p.active
 JOIN timed t ON t.ord = p.ord
 LEFT JOIN layer_speedup s
   ON s.run = t.run AND s.profile_run = p.run AND s.layer = l.layer
+WHERE l.mean_nnz IS NOT NULL
 ORDER BY p.ord, l.layer

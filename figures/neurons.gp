@@ -1,14 +1,15 @@
 # height 2.0
 # Firing rates in octaves on a logarithmic axis; the dead stand at the left.
-stats data using ($3 > 0 ? $3 : NaN) nooutput name 'rate'
+stats data using ($3 > 0 ? $3 : huge) nooutput name 'rate'
 stats data using ($6 * 100) nooutput name 'share'
 decade = log10(rate_min)
-never = decade - 0.75
+never = decade - 0.95
 middle(low, high) = (log10(low) + log10(high)) / 2
 octave = log10(2)
 set xlabel 'firing rate (share of tokens)'
-set ylabel 'neurons per octave (%)'
-set xrange [never - 0.45 : 0.1]
+set label 9 'neurons per octave ('.percent.')' \
+  at screen edge, graph 0.5 center rotate by 90
+set xrange [never - 0.55 : 0.1]
 set yrange [0 : share_max > 0 ? share_max * 1.2 : 1]
 set xtics out nomirror
 set xtics ('never' never)
@@ -16,7 +17,8 @@ do for [k = ceil(decade):0] {
   set xtics add (sprintf(is_tex ? '$10^{%d}$' : '10^{%d}', k) k)
 }
 set key top center
-set arrow from decade - 0.28, graph 0 to decade - 0.28, graph 1 nohead \
+set lmargin left_margin(3)
+set arrow from decade - 0.3, graph 0 to decade - 0.3, graph 1 nohead \
   lc rgb '#aaaaaa' dt 3
 wide = 0.6
 if (blocks == 1) {
@@ -25,7 +27,8 @@ if (blocks == 1) {
   plot data using ($3 > 0 ? middle($3, $4) : NaN):($6 * 100):(octave * 0.92) \
       with boxes lc rgb sky, \
     '' using ($3 > 0 ? NaN : never):($6 * 100):(wide) with boxes lc rgb red, \
-    '' using ($3 > 0 ? NaN : never):($6 * 100):(sprintf('%.1f%%', $6 * 100)) \
+    '' using ($3 > 0 ? NaN : never):($6 * 100): \
+      (sprintf('%.3g', $6 * 100).percent) \
       with labels offset 0, 0.5 font ',7' noenhanced
 } else {
   bar = wide / blocks

@@ -1,32 +1,34 @@
 # height 2.1
 # Mean and the largest layer's mean, the area between them shaded.
 stats data using 3 nooutput name 'position'
-stats data using ($4 > 0 ? $4 : NaN) nooutput name 'mean'
-stats data using ($5 > 0 ? $5 : NaN) nooutput name 'largest'
-low = exists('mean_min') && mean_records > 0 ? mean_min : 0.5
-high = exists('largest_max') && largest_records > 0 ? largest_max : 2
+stats data using ($4 > 0 ? $4 : huge) nooutput name 'mean'
+stats data using 5 nooutput name 'largest'
+low = mean_min < huge ? mean_min : 0.5
+high = largest_max > low ? largest_max : low * 2
 is_short = position_max < 3
 set logscale xy 2
 set format xy '%g'
 set xlabel 'position in the sequence'
-set ylabel 'non-zeros per token'
+set label 9 'non-zeros per token' at screen edge, graph 0.5 center rotate by 90
 set xrange [(is_short ? 0.5 : 1) : (is_short ? 4 : position_max)]
-set yrange [low / 1.25 : high * 1.5]
-set ytics (low, high)
-set ytics auto
-set key top right horizontal width 0
+set yrange [low / 1.25 : high * 1.6]
+set key top right
+set lmargin left_margin(strlen(sprintf('%d', high * 1.6)))
+dot = is_short ? 7 : -2
 if (blocks == 1) {
   plot data using 3:4:5 with filledcurves fc rgb pale_green fs solid 0.6 \
       notitle, \
-    '' using 3:5 with lines lw 1 dt 2 lc rgb green title 'largest layer', \
-    '' using 3:4 with lines lw 1.5 lc rgb green title 'mean', \
-    '' using (is_short ? $3 : NaN):4 with points pt 7 ps 0.5 lc rgb green \
-      notitle, \
-    '' using (is_short ? $3 : NaN):5 with points pt 6 ps 0.5 lc rgb green \
-      notitle
-} else {
-  plot for [i = 1:blocks] data index i - 1 using 3:5 with lines lw 0.8 dt 2 \
-      lc rgb colour_of(i) title (i == 1 ? 'largest layer' : ''), \
-    for [i = 1:blocks] data index i - 1 using 3:4 with linespoints lw 1.5 \
-      pt (is_short ? 7 : -1) ps 0.5 lc rgb colour_of(i) title series[i]
+    '' using 3:5 with linespoints pt (is_short ? 6 : -2) ps 0.5 lw 0.8 \
+      lc rgb green title 'largest layer', \
+    '' using 3:4 with linespoints pt dot ps 0.5 lw 1.5 lc rgb green \
+      title 'mean', \
+    '' using 3:($4 > 0 ? NaN : low / 1.25) with points pt 11 ps 0.6 \
+      lc rgb red notitle
+}
+if (blocks > 1) {
+  plot for [i = 1:blocks] data index i - 1 using 3:5 with linespoints \
+      pt (is_short ? 6 : -2) ps 0.5 lw 0.8 dt 2 lc rgb colour_of(i) \
+      title (i == 1 ? 'largest layer' : ''), \
+    for [i = 1:blocks] data index i - 1 using 3:4 with linespoints pt dot \
+      ps 0.5 lw 1.5 lc rgb colour_of(i) title series[i]
 }

@@ -19,14 +19,22 @@ set tics out nomirror scale 0.6, 0.3
 set xtics offset 0, 0.3
 set ytics offset 0.5, 0
 set xlabel offset 0, 0.7
-set ylabel offset 1.2, 0
-set key top right samplen 1.2 width -1 spacing 1.05 noenhanced
+set key top right samplen 1.2 spacing 1.05 Left reverse noenhanced
 set style fill solid noborder
+unset mytics
 set boxwidth 0.8
 set grid ytics linewidth 0.4 linecolor rgb '#dddddd' linetype 1
-set lmargin screen 0
-unset lmargin
+set tmargin 0.6
+set rmargin 1.4
+set bmargin 2.6
+# The left margin for tic labels of so many characters and the axis's name,
+# a label at the edge: gnuplot's own place for it depends on the tics.
+edge = 0.09 / width
+left_margin(characters) = (characters > 3 ? characters : 3) + 3.4
 
 # Powers of ten and of two on a logarithmic axis.
+percent = is_tex ? '\%' : '%'
 power_of_ten = is_tex ? '$10^{%T}$' : '10^{%T}'
+# Statistics are taken before an axis is logarithmic, and never of NaN alone.
+huge = 1e300
 floor_power(base, x) = base ** floor(log(x) / log(base))

@@ -9,16 +9,19 @@ set grid xtics
 set border 1
 unset ytics
 set xlabel 'non-zeros per token and layer'
-set xrange [0 : top * 1.28]
-set lmargin 12
-set rmargin 1
+set xrange [0 : top * 1.42]
+set lmargin 14.5
+set rmargin 0.5
 unset key
-set style fill solid noborder
-if (blocks > 1) { set multiplot layout blocks, 1 }
+if (blocks > 1) {
+  set multiplot layout blocks, 1
+  set tmargin 1.5
+}
 do for [i = 1:blocks] {
+  set yrange [*:*]
   stats data index i - 1 using (at($3, $4)) nooutput name 'bar'
   set yrange [bar_max + 0.6 : bar_min - 0.6]
-  if (blocks > 1) { set title series[i] noenhanced offset 0, -0.8 }
+  if (blocks > 1) { set title series[i] noenhanced offset 0, -0.7 }
   plot data index i - 1 \
       using (0):(at($3, $4)):(0):6:(at($3, $4) - 0.4):(at($3, $4) + 0.4) \
       with boxxyerror lc rgb sky, \
@@ -26,7 +29,7 @@ do for [i = 1:blocks] {
       (at($3, $4) - 0.4):(at($3, $4) + 0.4) with boxxyerror lc rgb blue, \
     '' index i - 1 using (0):(at($3, $4)):5 with labels right offset -0.4, 0 \
       noenhanced, \
-    '' index i - 1 using 6:(at($3, $4)):(sprintf('%.3g  (%d)', $6, $7)) \
+    '' index i - 1 using 6:(at($3, $4)):(sprintf('%.3g (n=%d)', $6, $7)) \
       with labels left offset 0.3, 0 font ',6.5' tc rgb '#404040'
 }
 if (blocks > 1) { unset multiplot }

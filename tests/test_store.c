@@ -416,6 +416,31 @@ START_TEST(second_writer_is_told_so)
 }
 END_TEST
 
+START_TEST(commit_that_meets_a_reader_can_be_repeated)
+{
+    struct tw_error err = {0};
+    struct tw_query *query;
+    bool has_row;
+    struct tw_store *writer = open_store(TW_STORE_WRITE);
+    make_run(writer, "a");
+    make_run(writer, "b");
+    struct tw_store *reader = open_store(TW_STORE_READ);
+    TW_OK_OR_FAIL(tw_query_open(reader, "SELECT run FROM run_info", &query,
+                                &err), err);
+    TW_OK_OR_FAIL(tw_query_next(query, &has_row, &err), err);
+    twp_store_busy_ms(writer, 10);
+    TW_OK_OR_FAIL(tw_store_begin(writer, &err), err);
+    make_run(writer, "c");
+    TW_FAILS_WITH(tw_store_commit(writer, &err), TW_ERR_DB,
+                  "x.sqlite: another program is reading", err);
+    tw_query_close(query);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_store_commit(writer, &err), err);
+    tw_store_close(reader);
+    tw_store_close(writer);
+}
+END_TEST
+
 /* A child is killed with its pages half written: the journal is hot. */
 static void leave_hot_journal(void)
 {
@@ -519,6 +544,7 @@ int main(void)
     tcase_add_test(errors, missing_tables_are_an_error_with_the_path);
     tcase_add_test(errors, triggers_of_strangers_do_not_run);
     tcase_add_test(errors, second_writer_is_told_so);
+    tcase_add_test(errors, commit_that_meets_a_reader_can_be_repeated);
     tcase_add_test(errors, full_disk_is_named);
     tcase_add_test(errors, read_only_file_is_named);
     tcase_add_test(errors, no_memory_is_reported);

@@ -67,7 +67,7 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
 
 const struct tw_command tw_command_runs = {
     .name = "runs",
-    .group = "Look",
+    .group = "Show",
     .summary = "list the runs of a database",
     .usage = "[--db FILE] [-o FORMAT|FILE]",
     .help = "One line a run: its kind, status, model, definition, tokens, loss, "

@@ -109,7 +109,7 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
 
 const struct tw_command tw_command_sql = {
     .name = "sql",
-    .group = "Look",
+    .group = "Show",
     .summary = "answer one SQL statement over the runs in a database",
     .usage = "[--db FILE] [-o FORMAT|FILE] [--table NAME] \"SELECT ...\" | -",
     .help =

@@ -42,10 +42,11 @@ TW_MUST_USE enum tw_status tw_figure_dirs_init(struct tw_figure_dirs *dirs,
                                                const char *given,
                                                struct tw_error *err);
 void tw_figure_dirs_fini(struct tw_figure_dirs *dirs);
-/* The names of all figures, sorted; free each and the array with tw_free. */
+/* The names of all figures, sorted; free with tw_figure_names_free. */
 TW_MUST_USE enum tw_status tw_figure_names(const struct tw_figure_dirs *dirs,
                                            char ***names, size_t *count,
                                            struct tw_error *err);
+void tw_figure_names_free(char **names, size_t count);
 
 enum { TW_FIGURE_PARAMS = 16, TW_FIGURE_COLUMNS = 24 };
 
@@ -128,6 +129,13 @@ TW_MUST_USE enum tw_status tw_figure_plot(const struct tw_figure_dirs *dirs,
                                           const struct tw_figure_data *data,
                                           enum tw_graphic graphic,
                                           const char *path, bool is_kept,
+                                          struct tw_error *err);
+
+/* --list, and NAME -h: text on stdout. */
+TW_MUST_USE enum tw_status tw_figure_list(const struct tw_figure_dirs *dirs,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_figure_help(const struct tw_figure_dirs *dirs,
+                                          const char *name,
                                           struct tw_error *err);
 
 #ifdef __cplusplus

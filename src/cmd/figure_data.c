@@ -50,7 +50,8 @@ static enum tw_status make_tables(struct tw_store *store,
                          "DROP TABLE IF EXISTS temp.arg;"
                          "CREATE TEMP TABLE picked(ord INTEGER PRIMARY KEY,"
                          " run TEXT, active TEXT, label TEXT);"
-                         "CREATE TEMP TABLE arg(name TEXT PRIMARY KEY, value);");
+                         "CREATE TEMP TABLE arg(name TEXT PRIMARY KEY,"
+                         " value);");
     for (size_t i = 0; i < count; i++) {
         tw_strbuf_printf(&sql, "INSERT INTO picked VALUES(%zu,", i);
         put_sql(&sql, runs[i].run);

@@ -116,6 +116,13 @@ static int add_folder(struct names *names, const char *path)
     return bad;
 }
 
+void tw_figure_names_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tw_free(names[i]);
+    tw_free(names);
+}
+
 enum tw_status tw_figure_names(const struct tw_figure_dirs *dirs,
                                char ***out, size_t *count, struct tw_error *err)
 {
@@ -124,9 +131,7 @@ enum tw_status tw_figure_names(const struct tw_figure_dirs *dirs,
     for (int i = 0; i < dirs->count && !bad; i++)
         bad = add_folder(&names, dirs->path[i]);
     if (bad) {
-        for (size_t i = 0; i < names.count; i++)
-            tw_free(names.name[i]);
-        tw_free(names.name);
+        tw_figure_names_free(names.name, names.count);
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     }
     if (names.count)

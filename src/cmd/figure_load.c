@@ -233,9 +233,7 @@ static enum tw_status load_by_number(const struct tw_figure_dirs *dirs,
             *figure = NULL;
         }
     }
-    for (size_t i = 0; i < count; i++)
-        tw_free(names[i]);
-    tw_free(names);
+    tw_figure_names_free(names, count);
     return status;
 }
 

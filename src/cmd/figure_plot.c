@@ -49,7 +49,7 @@ static void put_quoted(struct tw_strbuf *script, const char *text)
 }
 
 /* 8 pt text at the figure's printed size: svg counts in 1/96 in, png in dots
- * of 1/300 in. */
+ * of 1/300 in; gnuplot's cairo takes a point for 1/96 in. */
 static void put_terminal(struct tw_strbuf *script, enum tw_graphic graphic,
                          double width, double height)
 {
@@ -63,8 +63,8 @@ static void put_terminal(struct tw_strbuf *script, enum tw_graphic graphic,
     case TW_GRAPHIC_PNG:
         tw_strbuf_printf(script,
                          "set terminal pngcairo size %.0f,%.0f font "
-                         "'Helvetica,8' fontscale 4.17 linewidth 4.17 "
-                         "pointscale 4.17\n", width * 300, height * 300);
+                         "'Helvetica,8' fontscale 3.125 linewidth 3.125 "
+                         "pointscale 3.125\n", width * 300, height * 300);
         break;
     case TW_GRAPHIC_TEX:
         tw_strbuf_printf(script,
@@ -74,7 +74,8 @@ static void put_terminal(struct tw_strbuf *script, enum tw_graphic graphic,
     default:
         tw_strbuf_printf(script,
                          "set terminal pdfcairo size %.3fin,%.3fin font "
-                         "'Helvetica,8'\n", width, height);
+                         "'Helvetica,8' fontscale 0.75 linewidth 1.3\n",
+                         width, height);
     }
 }
 
@@ -234,6 +235,9 @@ static enum tw_status name_files(struct files *files,
     const char *place = is_kept ? files->folder : files->scratch;
     if (!place)
         return no_memory(err);
+    if (access(files->folder, W_OK) != 0)
+        return tw_error_set(err, TW_ERR_IO, "%s: its folder: %s", output,
+                            strerror(errno));
     files->dat = beside(place, figure->name, ".dat");
     files->gp = beside(place, figure->name, ".gp");
     files->log = beside(place, figure->name, ".gp.log");
@@ -263,6 +267,10 @@ static enum tw_status draw(const struct tw_figure *figure,
         return status;
     const char *name = files->scratch ? files->gp : tw_path_base(files->gp);
     status = tw_gnuplot(files->folder, name, files->log, err);
+    struct stat info;
+    if (status == TW_OK && (stat(output, &info) != 0 || info.st_size == 0))
+        status = tw_error_set(err, TW_ERR_IO, "%s: gnuplot wrote nothing",
+                              output);
     if (status != TW_OK)
         tw_error_prefix(err, "figure %s", figure->name);
     return status;

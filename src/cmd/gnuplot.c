@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,19 +49,21 @@ static int spawn(const char *folder, const char *script, const char *log,
     return code;
 }
 
-/* The first line that says something: gnuplot frames it with empty ones and
- * the place in the script. */
-static char *first_line(const char *log)
+/* What gnuplot said: of a failure the last line (those before show the place
+ * in the script), of warnings the first. */
+static char *pick_line(const char *log, bool is_failure)
 {
     char *text, *line = NULL;
     size_t size;
     if (tw_file_read(log, 1 << 20, &text, &size, NULL) != TW_OK)
         return NULL;
-    for (char *at = text; *at && !line;) {
+    for (char *at = text; *at && (is_failure || !line);) {
         size_t length = strcspn(at, "\n");
         size_t blank = strspn(at, " \t^");
-        if (blank < length)
+        if (blank < length) {
+            tw_free(line);
             line = tw_strndup(at, length);
+        }
         at += length + (at[length] == '\n');
     }
     tw_free(text);
@@ -69,13 +72,14 @@ static char *first_line(const char *log)
 
 static enum tw_status judge(int code, const char *log, struct tw_error *err)
 {
-    char *line = first_line(log);
+    bool is_failure = !WIFEXITED(code) || WEXITSTATUS(code) != 0;
+    char *line = pick_line(log, is_failure);
     enum tw_status status = TW_OK;
     if (WIFEXITED(code) && WEXITSTATUS(code) == 127)
         status = tw_error_set(err, TW_ERR_NOT_FOUND,
                               "gnuplot not found: install the package "
                               "gnuplot-nox");
-    else if (!WIFEXITED(code) || WEXITSTATUS(code) != 0)
+    else if (is_failure)
         status = tw_error_set(err, TW_ERR_IO, "gnuplot failed: %s",
                               line ? line : "it did not say why");
     else if (line)

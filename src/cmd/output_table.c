@@ -70,7 +70,10 @@ static void put_md(struct tw_strbuf *text, const char *plain)
 {
     for (const char *c = plain; *c; c++) {
         const char *escape = md_escape(*c);
-        tw_strbuf_append(text, escape ? escape : c, escape ? strlen(escape) : 1);
+        if (escape)
+            tw_strbuf_puts(text, escape);
+        else
+            tw_strbuf_append(text, c, 1);
     }
 }
 

@@ -1,0 +1,364 @@
+/* Claims about src/cmd/figure*: a head declares what --set may change, runs
+ * are chosen as documented, odd tokens are quoted for gnuplot and LaTeX, each
+ * of our figures has a query that runs, and is drawn where gnuplot is. */
+#include <config.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "cmd/command.h"
+#include "cmd/figure.h"
+#include "tw_check.h"
+
+static char folder[64], path[96], figures[4096];
+static struct tw_store *store;
+static struct tw_figure_dirs dirs;
+
+static void write_text(const char *name, const char *text)
+{
+    char place[160];
+    snprintf(place, sizeof place, "%s/%s", folder, name);
+    FILE *file = fopen(place, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void put(enum tw_table table, const int64_t *values)
+{
+    struct tw_error err = {0};
+    TW_OK_OR_FAIL(tw_store_put(store, table, values, &err), err);
+}
+
+static void put_tokens(int64_t run)
+{
+    static const char *const tokens[] = {"\"", "\\", "#", "_", "a\tb",
+                                         "<0xE2>", " {x}^@", "'"};
+    struct tw_error err = {0};
+    int64_t tokenizer;
+    bool is_new;
+    TW_OK_OR_FAIL(tw_store_tokenizer(store, run, "hash", &tokenizer, &is_new,
+                                     &err), err);
+    for (int64_t i = 0; i < 8; i++) {
+        const char *text = tokens[i];
+        TW_OK_OR_FAIL(tw_store_put_piece(store, tokenizer, i, text, text,
+                                         strlen(text), false, &err), err);
+        put(TW_TABLE_TOKEN, (int64_t[]){run, 0, i, 100, 50, 100 * (i + 1), 50,
+                                        50 * i, 0, 9});
+    }
+}
+
+static int64_t make_run(const char *name, const char *status)
+{
+    struct tw_error err = {0};
+    int64_t run;
+    TW_OK_OR_FAIL(tw_store_run_create(store, name, "profile", &run, &err),
+                  err);
+    TW_OK_OR_FAIL(tw_store_set_text(store, run, "status", status, &err), err);
+    TW_OK_OR_FAIL(tw_store_set_text(store, run, "active", "hidden", &err),
+                  err);
+    TW_OK_OR_FAIL(tw_store_put_definition(store, run, 0, "hidden", &err), err);
+    TW_OK_OR_FAIL(tw_store_set_int(store, run, "layers", 1, &err), err);
+    TW_OK_OR_FAIL(tw_store_set_int(store, run, "tokens", 800, &err), err);
+    TW_OK_OR_FAIL(tw_store_set_int(store, run, "sequences", 400, &err), err);
+    put(TW_TABLE_LAYER, (int64_t[]){run, 0, 0, 64, 800, 3600, 0, 30, 0});
+    return run;
+}
+
+static void put_all(int64_t run)
+{
+    put_tokens(run);
+    for (int64_t i = 0; i < 4; i++) {
+        put(TW_TABLE_POSITION, (int64_t[]){run, 0, i, 200, 900, 0, 9, 900});
+        put(TW_TABLE_NEURON,
+            (int64_t[]){run, 0, 0, 0, i, 800, i * i, TW_NULL, TW_NULL,
+                        TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL});
+        put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 0, 1 << i, 64 >> i});
+        put(TW_TABLE_TILE, (int64_t[]){run, 0, 64, i, 100 >> i});
+    }
+}
+
+static void setup(void)
+{
+    struct tw_error err = {0};
+    const char *top = getenv("top_srcdir");
+    strcpy(folder, "/tmp/tw_figureXXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/x.sqlite", folder);
+    snprintf(figures, sizeof figures, "%s/figures", top ? top : ".");
+    TW_OK_OR_FAIL(tw_store_open(path, TW_STORE_WRITE, &store, &err), err);
+    put_all(make_run("old", "complete"));
+    TW_OK_OR_FAIL(tw_figure_dirs_init(&dirs, figures, &err), err);
+}
+
+static void teardown(void)
+{
+    struct dirent *entry;
+    tw_figure_dirs_fini(&dirs);
+    tw_store_close(store);
+    DIR *all = opendir(folder);
+    while ((entry = readdir(all)) != NULL) {
+        char *place = tw_path_join(folder, entry->d_name);
+        unlink(place);
+        tw_free(place);
+    }
+    closedir(all);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static struct tw_figure *load(const char *name)
+{
+    struct tw_error err = {0};
+    struct tw_figure *figure = NULL;
+    TW_OK_OR_FAIL(tw_figure_load(&dirs, name, &figure, &err), err);
+    return figure;
+}
+
+START_TEST(names_and_the_papers_numbers)
+{
+    static const char *const pairs[][2] = {
+        {"layers", "layers"}, {"6", "layers"}, {"11", "layers"},
+        {"7a", "tokens"},     {"7b", "positions"}};
+    struct tw_error err = {0};
+    struct tw_figure *none = NULL;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct tw_figure *figure = load(pairs[i][0]);
+        ck_assert_str_eq(figure->name, pairs[i][1]);
+        tw_figure_free(figure);
+    }
+    TW_FAILS_WITH(tw_figure_load(&dirs, "1", &none, &err), TW_ERR_USAGE,
+                  "no figure '1'", err);
+    TW_FAILS_WITH(tw_figure_load(&dirs, "../x", &none, &err), TW_ERR_USAGE,
+                  "no figure '../x'", err);
+}
+END_TEST
+
+static const struct {
+    const char *setting, *words; /* words NULL: taken */
+} settings[] = {
+    {"top=3", NULL},          {"min_share=1e-3", NULL},
+    {"columns=2", NULL},      {"height=NULL", NULL},
+    {"top=-1", NULL},         {"min_share=5", NULL},
+    {"top", "not KEY=VALUE"}, {"no=3", "no such parameter"},
+    {"top=3.5", "an INTEGER"}, {"top=x", "an INTEGER"},
+    {"min_share=0x10", "a REAL"}, {"min_share=nan", "a REAL"},
+    {"min_share=1e999", "a REAL"}, {"top=", "an INTEGER"},
+    {"top=99999999999999999999", "an INTEGER"},
+};
+
+START_TEST(settings_are_checked)
+{
+    struct tw_error err = {0};
+    struct tw_figure *figure = load("tokens");
+    if (settings[_i].words)
+        TW_FAILS_WITH(tw_figure_set(figure, settings[_i].setting, &err),
+                      TW_ERR_USAGE, settings[_i].words, err);
+    else
+        TW_OK_OR_FAIL(tw_figure_set(figure, settings[_i].setting, &err), err);
+    tw_figure_free(figure);
+}
+END_TEST
+
+START_TEST(bad_heads_are_refused)
+{
+    struct tw_error err = {0};
+    struct tw_figure_dirs mine;
+    struct tw_figure *figure = NULL;
+    write_text("bad.sql", "-- param x FLOAT 1 help\nSELECT 1\n");
+    TW_OK_OR_FAIL(tw_figure_dirs_init(&mine, folder, &err), err);
+    TW_FAILS_WITH(tw_figure_load(&mine, "bad", &figure, &err), TW_ERR_FORMAT,
+                  "bad.sql: a param line", err);
+    tw_figure_dirs_fini(&mine);
+    TW_FAILS_WITH(tw_figure_dirs_init(&mine, "/no/such", &err),
+                  TW_ERR_NOT_FOUND, "/no/such: no such folder", err);
+}
+END_TEST
+
+static void picked_is(const char *want)
+{
+    struct tw_error err = {0};
+    struct tw_figure_run *runs;
+    size_t count;
+    TW_OK_OR_FAIL(tw_figure_runs(store, "profile", NULL, 0, NULL, &runs, &count,
+                                 &err), err);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_str_eq(runs[0].run, want);
+    ck_assert_str_eq(runs[0].active, "hidden");
+    tw_figure_runs_free(runs, count);
+}
+
+START_TEST(newest_complete_run_is_picked)
+{
+    struct tw_error err = {0};
+    picked_is("old");
+    int64_t run = make_run("new", "interrupted");
+    picked_is("old");
+    TW_OK_OR_FAIL(tw_store_set_text(store, run, "status", "complete", &err),
+                  err);
+    TW_OK_OR_FAIL(tw_store_set_text(store, run, "finished", "2999-01-01", &err),
+                  err);
+    picked_is("new");
+}
+END_TEST
+
+START_TEST(runs_and_definitions_are_checked)
+{
+    struct tw_error err = {0};
+    struct tw_figure_run *runs = NULL;
+    size_t count;
+    TW_FAILS_WITH(tw_figure_runs(store, "profile", (const char *[]){"no"}, 1,
+                                 NULL, &runs, &count, &err), TW_ERR_NOT_FOUND,
+                  "no run 'no'", err);
+    TW_FAILS_WITH(tw_figure_runs(store, "profile", (const char *[]){"old"}, 1,
+                                 "abs:0.010", &runs, &count, &err),
+                  TW_ERR_NOT_FOUND,
+                  "run 'old' has no definition 'abs:0.01'; it has: hidden",
+                  err);
+    TW_FAILS_WITH(tw_figure_runs(store, "train", NULL, 0, NULL, &runs, &count,
+                                 &err), TW_ERR_NOT_FOUND,
+                  "no run of kind 'train'", err);
+}
+END_TEST
+
+static void make_data(const char *name, bool is_tex,
+                      struct tw_figure_data *data)
+{
+    struct tw_error err = {0};
+    struct tw_figure_run *runs;
+    size_t count;
+    struct tw_figure *figure = load(name);
+    TW_OK_OR_FAIL(tw_figure_runs(store, "profile", NULL, 0, NULL, &runs, &count,
+                                 &err), err);
+    TW_OK_OR_FAIL(tw_figure_data(store, figure, runs, count, is_tex, data,
+                                 &err), err);
+    tw_figure_runs_free(runs, count);
+    tw_figure_free(figure);
+}
+
+START_TEST(odd_tokens_are_quoted)
+{
+    struct tw_figure_data data;
+    static const char *const plain[] = {"\t\"\"\"\"\t", "\t\"\\\\\"\t",
+                                        "\t\"#\"\t", "\t\"a\\\\tb\"\t",
+                                        "\t\"'\"\t"};
+    static const char *const tex[] = {"\"\\\\textbackslash{}\"", "\"\\\\#\"",
+                                      "\\\\{x\\\\}", "\"\\\\_\""};
+    make_data("tokens", false, &data);
+    ck_assert_uint_eq(data.rows, 8);
+    ck_assert_uint_eq(data.blocks, 1);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        ck_assert_msg(strstr(data.text.data, plain[i]) != NULL, "%s in\n%s",
+                      plain[i], data.text.data);
+    tw_figure_data_fini(&data);
+    make_data("tokens", true, &data);
+    for (size_t i = 0; i < sizeof tex / sizeof *tex; i++)
+        ck_assert_msg(strstr(data.text.data, tex[i]) != NULL, "%s in\n%s",
+                      tex[i], data.text.data);
+    tw_figure_data_fini(&data);
+}
+END_TEST
+
+START_TEST(data_says_where_it_is_from)
+{
+    struct tw_figure_data data;
+    static const char *const words[] = {
+        "# twellscope ", "figure layers", "run=old", "tokens=800",
+        "active=hidden", "# set columns=1", "#   SELECT", "#   4 mean_nnz",
+        "\n0\t\"old\"\t0\t4.5\t30\t64\tNaN\n"};
+    make_data("layers", false, &data);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        ck_assert_msg(strstr(data.text.data, words[i]) != NULL, "%s in\n%s",
+                      words[i], data.text.data);
+    tw_figure_data_fini(&data);
+}
+END_TEST
+
+static bool has_gnuplot(void)
+{
+    return system("gnuplot --version >/dev/null 2>&1") == 0;
+}
+
+static enum tw_status draw(const char *name, const char *file,
+                           struct tw_error *err)
+{
+    char out[128];
+    snprintf(out, sizeof out, "%s/%s", folder, file);
+    char *argv[] = {"figure", (char *)name, "--db", path, "--figures", figures,
+                    "-o", out, "--run", "old", NULL};
+    return tw_command_figure.run(10, argv, err);
+}
+
+static const char *const ours[] = {"layers", "tokens", "positions", "neurons",
+                                   "dead_curve", "tiles"};
+
+START_TEST(each_figure_has_numbers)
+{
+    struct tw_error err = {0};
+    struct stat info;
+    char file[64], out[160];
+    snprintf(file, sizeof file, "%s.csv", ours[_i]);
+    snprintf(out, sizeof out, "%s/%s", folder, file);
+    TW_OK_OR_FAIL(draw(ours[_i], file, &err), err);
+    ck_assert_int_eq(stat(out, &info), 0);
+    ck_assert_int_gt(info.st_size, 60);
+}
+END_TEST
+
+START_TEST(each_figure_is_drawn)
+{
+    static const char *const endings[] = {"pdf", "svg", "png", "tex"};
+    struct tw_error err = {0};
+    if (!has_gnuplot())
+        return;
+    for (int i = 0; i < 4; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "%s.%s", ours[_i], endings[i]);
+        TW_OK_OR_FAIL(draw(ours[_i], file, &err), err);
+    }
+}
+END_TEST
+
+START_TEST(missing_gnuplot_is_said)
+{
+    struct tw_error err = {0};
+    setenv("PATH", "/no/such", 1);
+    TW_FAILS_WITH(draw("layers", "x.pdf", &err), TW_ERR_NOT_FOUND,
+                  "gnuplot not found: install the package gnuplot-nox", err);
+    TW_OK_OR_FAIL(draw("layers", "x.json", &(struct tw_error){0}), err);
+}
+END_TEST
+
+START_TEST(wrong_endings_are_usage)
+{
+    struct tw_error err = {0};
+    TW_FAILS_WITH(draw("layers", "x.gif", &err), TW_ERR_USAGE, "x.gif", err);
+    TW_FAILS_WITH(draw("all", "x.pdf", &err), TW_ERR_USAGE, "a folder", err);
+}
+END_TEST
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+int main(void)
+{
+    Suite *suite = suite_create("figure");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 60);
+    tcase_add_checked_fixture(core, setup, teardown);
+    tcase_add_test(core, names_and_the_papers_numbers);
+    tcase_add_loop_test(core, settings_are_checked, 0, COUNT(settings));
+    tcase_add_test(core, bad_heads_are_refused);
+    tcase_add_test(core, newest_complete_run_is_picked);
+    tcase_add_test(core, runs_and_definitions_are_checked);
+    tcase_add_test(core, odd_tokens_are_quoted);
+    tcase_add_test(core, data_says_where_it_is_from);
+    tcase_add_loop_test(core, each_figure_has_numbers, 0, COUNT(ours));
+    tcase_add_loop_test(core, each_figure_is_drawn, 0, COUNT(ours));
+    tcase_add_test(core, missing_gnuplot_is_said);
+    tcase_add_test(core, wrong_endings_are_usage);
+    suite_add_tcase(suite, core);
+    return tw_run_suite(suite);
+}
