@@ -1,0 +1,127 @@
+/* The block of a layer's counts: its parts, its zero, its way into the obs. */
+#include <config.h>
+
+#include "kernels/cuda/cuda_internal.h"
+
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#define ALIGN 256
+
+/* Places `bytes` at *at, aligned; a NULL memory only measures. */
+static void *place(char *memory, size_t *at, size_t bytes)
+{
+    size_t from = (*at + ALIGN - 1) / ALIGN * ALIGN;
+    *at = from + bytes;
+    return memory ? memory + from : NULL;
+}
+
+/* What starts as all ones stands first. Returns the block's bytes, *ones the
+ * first part's. */
+static size_t carve(int32_t rows, int32_t cols, char *memory,
+                    struct twp_counts *c, size_t *ones)
+{
+    size_t at = 0, r = (size_t)rows, n = (size_t)cols;
+    for (int d = 0; d < TWP_DEFS; d++)
+        c->first[d] = place(memory, &at, n * sizeof *c->first[d]);
+    c->bad = place(memory, &at, sizeof *c->bad);
+    *ones = (at + ALIGN - 1) / ALIGN * ALIGN;
+    for (int d = 0; d < TWP_DEFS; d++) {
+        c->nnz[d] = place(memory, &at, r * sizeof *c->nnz[d]);
+        c->fired[d] = place(memory, &at, n * sizeof *c->fired[d]);
+        c->last[d] = place(memory, &at, n * sizeof *c->last[d]);
+    }
+    c->l1 = place(memory, &at, r * sizeof *c->l1);
+    c->histogram =
+        place(memory, &at, TWP_HISTOGRAM * sizeof *c->histogram);
+    c->overflow_tiles = place(memory, &at, sizeof *c->overflow_tiles);
+    c->overflow_rows = place(memory, &at, sizeof *c->overflow_rows);
+    c->dense_rows = place(memory, &at, sizeof *c->dense_rows);
+    return at;
+}
+
+size_t twp_counts_bytes(int32_t rows, int32_t cols)
+{
+    struct twp_counts counts;
+    size_t ones;
+    return carve(rows, cols, NULL, &counts, &ones);
+}
+
+void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
+                      struct twp_counts *counts)
+{
+    size_t ones;
+    carve(rows, cols, memory, counts, &ones);
+}
+
+enum tw_status twp_counts_clear(const struct twp_counts *counts, int32_t rows,
+                                int32_t cols, struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    struct twp_counts sizes;
+    size_t ones, bytes = carve(rows, cols, NULL, &sizes, &ones);
+    char *memory = (char *)counts->first[0];
+    cudaError_t error = cudaMemsetAsync(memory, 0xff, ones, stream);
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(memory + ones, 0, bytes - ones, stream);
+    return twp_cuda_check(error, "clearing counts", err);
+}
+
+enum tw_status twp_counts_defs(const struct tw_probes *probes, uint32_t *defs,
+                               struct tw_error *err)
+{
+    uint32_t wanted = 0;
+    for (int p = 0; p < probes->count; p++) {
+        enum tw_active_kind kind = probes->active[p].kind;
+        if (kind != TW_ACTIVE_HIDDEN && kind != TW_ACTIVE_GATE)
+            return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                                "backend 'cuda' cannot count '%s'",
+                                probes->active[p].name);
+        wanted |= 1u << (kind == TW_ACTIVE_GATE ? TWP_GATE : TWP_HIDDEN);
+    }
+    *defs = wanted;
+    return TW_OK;
+}
+
+static void merge_probe(const struct twp_counts *host, int def, int probe,
+                        struct tw_layer_obs *obs)
+{
+    memcpy(obs->nnz + (int64_t)probe * obs->rows, host->nnz[def],
+           (size_t)obs->rows * sizeof *obs->nnz);
+    for (int64_t n = 0; n < obs->width; n++) {
+        int64_t to = (int64_t)probe * obs->width + n;
+        if (!host->fired[def][n])
+            continue;
+        obs->fired[to] += host->fired[def][n];
+        if (host->first[def][n] < obs->first[to])
+            obs->first[to] = host->first[def][n];
+        uint32_t last = host->last[def][n] - 1;
+        if (obs->last[to] == UINT32_MAX || last > obs->last[to])
+            obs->last[to] = last;
+    }
+}
+
+void twp_counts_merge(const struct twp_counts *host,
+                      const struct tw_probes *probes, struct tw_layer_obs *obs)
+{
+    static const int widths[TW_TILE_WIDTHS] = {64, 128, 256};
+    for (int p = 0; p < probes->count; p++)
+        merge_probe(host,
+                    probes->active[p].kind == TW_ACTIVE_GATE ? TWP_GATE
+                                                             : TWP_HIDDEN,
+                    p, obs);
+    memcpy(obs->l1, host->l1, (size_t)obs->rows * sizeof *obs->l1);
+    const uint32_t *from = host->histogram;
+    for (int t = 0; t < TW_TILE_WIDTHS; t++)
+        for (int i = 0; i <= widths[t]; i++)
+            obs->tiles[t][i] += *from++;
+    for (int64_t r = 0; r < obs->rows; r++)
+        obs->seen[0] += !(host->skip && host->skip[r]);
+    obs->overflow_tiles += *host->overflow_tiles;
+    obs->overflow_rows += *host->overflow_rows;
+    obs->dense_rows += *host->dense_rows;
+    if (*host->bad != UINT64_MAX) {
+        obs->bad_row = (int32_t)(*host->bad >> 32);
+        obs->bad_neuron = (int32_t)(*host->bad & 0xffffffffu);
+    }
+}

@@ -1,0 +1,102 @@
+/* What the C files of the cuda backend share. Private to kernels/cuda and its
+ * tests.
+ *
+ * A *layer* (struct tw_ffn) owns its weights on the device, in bf16, and their
+ * tensor maps; the caller owns the workspace and the counts' block, both sized
+ * beforehand, so that running a layer allocates nothing and can be captured
+ * into a graph. */
+#ifndef TW_KERNELS_CUDA_INTERNAL_H
+#define TW_KERNELS_CUDA_INTERNAL_H
+
+#include <stddef.h>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Slots of a tile: a packed row of up to 25 % stays sparse. */
+#define TWP_CUDA_SLOTS 64
+
+struct tw_ffn {
+    struct tw_ffn_desc desc; /* its pointers aren't used after load */
+    bool is_gated, is_dense;
+    int32_t d, f, tiles;
+    int64_t f_stride;        /* f rounded up to 8: rows of h and of down */
+    int32_t slots, row_limit; /* tests take others */
+    int variant;             /* of the unpack kernel */
+    void *gate, *up;         /* [f][d] bf16; gate NULL: plain */
+    void *down, *down_t;     /* [d][f_stride], [f][d] */
+    float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
+    struct twp_map gate_map, up_map, down_map;
+};
+
+/* The parts of a workspace for up to `rows` rows. */
+struct twp_work {
+    struct twp_packed packed;
+    uint8_t *is_routed;
+    int32_t *block_routed, *list, *actual;
+    void *x, *h;
+    float *l1_part;
+};
+
+struct twp_ffn_call {
+    void *y;
+    const void *x, *residual; /* residual may be NULL, or y */
+    int32_t rows;
+    struct twp_work work;
+    struct twp_counts counts;
+};
+
+/* "cuda: WHAT: ..." where error isn't cudaSuccess. error is a cudaError_t. */
+TW_MUST_USE enum tw_status twp_cuda_check(int error, const char *what,
+                                          struct tw_error *err);
+/* Device memory; free takes NULL. */
+TW_MUST_USE enum tw_status twp_device_alloc(void **memory, size_t bytes,
+                                            struct tw_error *err);
+void twp_device_free(void *memory);
+
+/* Rounds to nearest even; NaN stays NaN. */
+uint16_t twp_bf16_of(float value);
+
+/* ffn.c. Copies the weights (synchronously). Returns TW_OK, TW_ERR_MISMATCH
+ * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels
+ * can't (naming it) or TW_ERR_NOMEM. */
+TW_MUST_USE enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
+                                          struct tw_ffn **ffn,
+                                          struct tw_error *err);
+void twp_ffn_destroy(struct tw_ffn *ffn);
+/* Bytes of a workspace, and its parts in memory of that many bytes. */
+size_t twp_ffn_work_bytes(const struct tw_ffn *ffn, int32_t rows);
+void twp_ffn_work_carve(const struct tw_ffn *ffn, int32_t rows, void *memory,
+                        struct twp_work *work);
+/* Launches the layer's kernels on the stream. */
+TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
+                                       const struct twp_device *device,
+                                       const struct twp_ffn_call *call,
+                                       struct CUstream_st *stream,
+                                       struct tw_error *err);
+
+/* counts.c. Bytes of a counts' block, and its parts. */
+size_t twp_counts_bytes(int32_t rows, int32_t cols);
+void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
+                      struct twp_counts *counts);
+/* Nothing counted yet; on the stream. */
+TW_MUST_USE enum tw_status twp_counts_clear(const struct twp_counts *counts,
+                                            int32_t rows, int32_t cols,
+                                            struct CUstream_st *stream,
+                                            struct tw_error *err);
+/* Which definitions the probes ask for; TW_ERR_UNSUPPORTED names another. */
+TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
+                                           uint32_t *defs,
+                                           struct tw_error *err);
+/* Adds a block that was copied to the host (carved there) to the obs. */
+void twp_counts_merge(const struct twp_counts *host,
+                      const struct tw_probes *probes, struct tw_layer_obs *obs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

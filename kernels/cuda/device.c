@@ -1,0 +1,107 @@
+/* The device: errors, memory, tensor maps. The driver's one function that is
+ * needed is found at run time, so nothing links against libcuda. */
+#include <config.h>
+
+#include "kernels/cuda/cuda_internal.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+enum tw_status twp_cuda_check(int error, const char *what, struct tw_error *err)
+{
+    if (error == cudaSuccess)
+        return TW_OK;
+    enum tw_status status = error == cudaErrorMemoryAllocation
+                                ? TW_ERR_NOMEM
+                                : TW_ERR_UNSUPPORTED;
+    cudaGetLastError(); // not the next call's
+    return tw_error_set(err, status, "cuda: %s: %s", what,
+                        cudaGetErrorString((cudaError_t)error));
+}
+
+enum tw_status twp_device_alloc(void **memory, size_t bytes,
+                                struct tw_error *err)
+{
+    void *got = NULL;
+    enum tw_status status =
+        twp_cuda_check(cudaMalloc(&got, bytes ? bytes : 1), "memory", err);
+    if (status == TW_OK)
+        *memory = got;
+    return status;
+}
+
+void twp_device_free(void *memory)
+{
+    cudaFree(memory);
+}
+
+enum tw_status twp_device_open(int number, struct twp_device *device,
+                               struct tw_error *err)
+{
+    struct cudaDeviceProp p;
+    enum tw_status status = twp_cuda_check(
+        cudaGetDeviceProperties(&p, number), "device", err);
+    if (status != TW_OK)
+        return status;
+    if (p.major != 9 || p.minor != 0)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: %s is of compute capability %d.%d; the "
+                            "kernels need 9.0 (Hopper)",
+                            p.name, p.major, p.minor);
+    *device = (struct twp_device){number, p.multiProcessorCount};
+    return TW_OK;
+}
+
+uint16_t twp_bf16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return 0x7fff;
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+typedef CUresult (*encode_func)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
+                                void *, const cuuint64_t *, const cuuint64_t *,
+                                const cuuint32_t *, const cuuint32_t *,
+                                CUtensorMapInterleave, CUtensorMapSwizzle,
+                                CUtensorMapL2promotion,
+                                CUtensorMapFloatOOBfill);
+
+enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
+                              int64_t rows, int64_t cols, int64_t stride,
+                              struct tw_error *err)
+{
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult result;
+    enum tw_status status = twp_cuda_check(
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
+                                         12000, cudaEnableDefault, &result),
+        "tensor maps", err);
+    if (status != TW_OK)
+        return status;
+    if (!found)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: the driver has no tensor maps");
+    encode_func encode;
+    memcpy(&encode, &found, sizeof encode);
+    cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows};
+    cuuint64_t pitch[1] = {(cuuint64_t)stride * 2};
+    cuuint32_t box[2] = {64, 128}, step[2] = {1, 1};
+    CUtensorMap made;
+    void *base;
+    memcpy(&base, &matrix, sizeof base);
+    CUresult error = encode(
+        &made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, base, size, pitch, box,
+        step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (error != CUDA_SUCCESS)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: tensor map of %lld x %lld (stride %lld): "
+                            "error %d",
+                            (long long)rows, (long long)cols,
+                            (long long)stride, (int)error);
+    memcpy(map, &made, sizeof *map);
+    return TW_OK;
+}

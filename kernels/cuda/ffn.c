@@ -1,0 +1,411 @@
+/* A feed-forward layer on the device: its weights, its workspace, the order of
+ * its kernels.
+ *
+ *   sparse: pack, route, unpack, then gather, hidden, down for routed rows
+ *   dense:  hidden, route (which only sums), down
+ *
+ * How many rows are routed is known to the device alone: the kernels read it
+ * there, so nothing waits. The rows' bits are free of their place (launch.h),
+ * and so of what else is routed. */
+#include <config.h>
+
+#include "kernels/cuda/cuda_internal.h"
+
+#include <cuda_runtime_api.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define ALIGN 256
+
+static enum tw_status check_matrix(const struct tw_matrix *m, int64_t rows,
+                                   int64_t cols, const char *name,
+                                   struct tw_error *err)
+{
+    if (!m->data)
+        return TW_OK;
+    if (m->rows != rows || m->cols != cols)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "feed-forward %s is %lld x %lld, not %lld x %lld",
+                            name, (long long)m->rows, (long long)m->cols,
+                            (long long)rows, (long long)cols);
+    if (m->dtype != TW_F32 && m->dtype != TW_BF16 && m->dtype != TW_F16)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "feed-forward %s of type %s", name,
+                            tw_dtype_name(m->dtype));
+    return TW_OK;
+}
+
+static enum tw_status check_shapes(const struct tw_ffn_desc *desc,
+                                   struct tw_error *err)
+{
+    int64_t f = desc->d_ff, d = desc->d_model;
+    if (f < 1 || d < 1 || !desc->up.data || !desc->down.data)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "a feed-forward layer needs up and down weights");
+    const struct {
+        const struct tw_matrix *m;
+        int64_t rows, cols;
+        const char *name;
+    } part[] = {{&desc->gate, f, d, "gate"},
+                {&desc->up, f, d, "up"},
+                {&desc->down, d, f, "down"},
+                {&desc->gate_bias, 1, f, "gate bias"},
+                {&desc->up_bias, 1, f, "up bias"},
+                {&desc->down_bias, 1, d, "down bias"}};
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+        enum tw_status status = check_matrix(part[i].m, part[i].rows,
+                                             part[i].cols, part[i].name, err);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static enum tw_status check_desc(const struct tw_ffn_desc *desc,
+                                 struct tw_error *err)
+{
+    enum tw_status status = check_shapes(desc, err);
+    if (status != TW_OK)
+        return status;
+    if (!tw_activation_is_sparse(desc->activation.act))
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda' cannot do activation '%s'",
+                            desc->activation.name);
+    if (desc->apply)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda' cannot apply '%s'",
+                            desc->apply->name);
+    if (desc->d_model % 8 != 0 || desc->d_model > 16384)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda': d_model %lld is not a multiple "
+                            "of 8 up to 16384",
+                            (long long)desc->d_model);
+    if (desc->d_ff > INT32_MAX / 2)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda': d_ff %lld is too large",
+                            (long long)desc->d_ff);
+    return TW_OK;
+}
+
+/* One stored row as bf16. */
+static void narrow_row(uint16_t *out, const struct tw_matrix *m, int64_t row,
+                       float *wide)
+{
+    size_t n = (size_t)m->cols, size = tw_dtype_size(m->dtype);
+    const char *from = (const char *)m->data + (size_t)row * n * size;
+    if (m->dtype == TW_BF16) {
+        memcpy(out, from, n * size);
+        return;
+    }
+    tw_widen(wide, from, m->dtype, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = twp_bf16_of(wide[i]);
+}
+
+/* The matrix on the device as bf16, rows `stride` apart, zeros between. */
+static enum tw_status load_matrix(const struct tw_matrix *m, int64_t stride,
+                                  void **out, struct tw_error *err)
+{
+    if (!m->data)
+        return TW_OK;
+    uint16_t *host = tw_calloc((size_t)(m->rows * stride), sizeof *host);
+    float *wide = tw_alloc((size_t)m->cols, sizeof *wide);
+    enum tw_status status = TW_OK;
+    if (!host || !wide) {
+        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory for weights");
+        goto out;
+    }
+    for (int64_t r = 0; r < m->rows; r++)
+        narrow_row(host + r * stride, m, r, wide);
+    size_t bytes = (size_t)(m->rows * stride) * sizeof *host;
+    status = twp_device_alloc(out, bytes, err);
+    if (status == TW_OK)
+        status = twp_cuda_check(
+            cudaMemcpy(*out, host, bytes, cudaMemcpyHostToDevice), "weights",
+            err);
+out:
+    tw_free(wide);
+    tw_free(host);
+    return status;
+}
+
+static enum tw_status load_bias(const struct tw_matrix *m, float **out,
+                                struct tw_error *err)
+{
+    if (!m->data)
+        return TW_OK;
+    size_t padded = (size_t)(m->cols + TWP_TILE - 1) / TWP_TILE * TWP_TILE;
+    float *host = tw_calloc(padded, sizeof *host);
+    if (!host)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a bias");
+    tw_widen(host, m->data, m->dtype, (size_t)m->cols);
+    void *device = NULL;
+    enum tw_status status =
+        twp_device_alloc(&device, padded * sizeof *host, err);
+    if (status == TW_OK)
+        status = twp_cuda_check(cudaMemcpy(device, host, padded * sizeof *host,
+                                           cudaMemcpyHostToDevice),
+                                "a bias", err);
+    *out = device;
+    tw_free(host);
+    return status;
+}
+
+static enum tw_status load_weights(struct tw_ffn *ffn,
+                                   const struct tw_ffn_desc *desc,
+                                   struct tw_error *err)
+{
+    int64_t d = ffn->d, f = ffn->f;
+    enum tw_status status = load_matrix(&desc->gate, d, &ffn->gate, err);
+    if (status == TW_OK)
+        status = load_matrix(&desc->up, d, &ffn->up, err);
+    if (status == TW_OK)
+        status = load_matrix(&desc->down, ffn->f_stride, &ffn->down, err);
+    if (status == TW_OK)
+        status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
+    if (status == TW_OK)
+        status = tw_launch_transpose(ffn->down_t, d, ffn->down, ffn->f_stride,
+                                     ffn->d, ffn->f, NULL, err);
+    if (status == TW_OK)
+        status = load_bias(&desc->gate_bias, &ffn->gate_bias, err);
+    if (status == TW_OK)
+        status = load_bias(&desc->up_bias, &ffn->up_bias, err);
+    if (status == TW_OK)
+        status = load_bias(&desc->down_bias, &ffn->down_bias, err);
+    if (status == TW_OK && ffn->gate)
+        status = twp_map_encode(&ffn->gate_map, ffn->gate, f, d, d, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&ffn->up_map, ffn->up, f, d, d, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&ffn->down_map, ffn->down, d, f, ffn->f_stride,
+                                err);
+    if (status == TW_OK)
+        status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
+    return status;
+}
+
+enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
+                              struct tw_ffn **out, struct tw_error *err)
+{
+    enum tw_status status = check_desc(desc, err);
+    if (status != TW_OK)
+        return status;
+    struct tw_ffn *ffn = tw_calloc(1, sizeof *ffn);
+    if (!ffn)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
+    ffn->desc = *desc;
+    ffn->is_gated = desc->gate.data != NULL;
+    ffn->is_dense = desc->path == TW_FFN_DENSE;
+    ffn->d = (int32_t)desc->d_model;
+    ffn->f = (int32_t)desc->d_ff;
+    ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
+    ffn->f_stride = (desc->d_ff + 7) / 8 * 8;
+    ffn->slots = TWP_CUDA_SLOTS;
+    ffn->row_limit = INT32_MAX;
+    status = load_weights(ffn, desc, err);
+    if (status != TW_OK) {
+        twp_ffn_destroy(ffn);
+        return status;
+    }
+    *out = ffn;
+    return TW_OK;
+}
+
+void twp_ffn_destroy(struct tw_ffn *ffn)
+{
+    if (!ffn)
+        return;
+    void *owned[] = {ffn->gate, ffn->up, ffn->down, ffn->down_t,
+                     ffn->gate_bias, ffn->up_bias, ffn->down_bias};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        twp_device_free(owned[i]);
+    tw_free(ffn);
+}
+
+static void *place(char *memory, size_t *at, size_t bytes)
+{
+    size_t from = (*at + ALIGN - 1) / ALIGN * ALIGN;
+    *at = from + bytes;
+    return memory ? memory + from : NULL;
+}
+
+static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
+                    struct twp_work *w)
+{
+    size_t at = 0, r = (size_t)rows, tiles = (size_t)ffn->tiles;
+    size_t blocks = (r + TWP_ROUTE_ROWS - 1) / TWP_ROUTE_ROWS;
+    size_t parts = ((size_t)ffn->f + TWP_PART - 1) / TWP_PART;
+    *w = (struct twp_work){
+        .packed = {.cols = ffn->f, .tiles = ffn->tiles, .slots = ffn->slots}};
+    w->packed.count = place(memory, &at, r * tiles * 4);
+    w->h = place(memory, &at, r * (size_t)ffn->f_stride * 2);
+    w->l1_part = place(memory, &at, r * parts * sizeof *w->l1_part);
+    if (ffn->is_dense)
+        return at;
+    w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
+    w->is_routed = place(memory, &at, r);
+    w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
+    w->list = place(memory, &at, r * sizeof *w->list);
+    w->actual = place(memory, &at, sizeof *w->actual);
+    w->x = place(memory, &at, r * (size_t)ffn->d * 2);
+    return at;
+}
+
+size_t twp_ffn_work_bytes(const struct tw_ffn *ffn, int32_t rows)
+{
+    struct twp_work work;
+    return carve(ffn, rows, NULL, &work);
+}
+
+void twp_ffn_work_carve(const struct tw_ffn *ffn, int32_t rows, void *memory,
+                        struct twp_work *work)
+{
+    carve(ffn, rows, memory, work);
+}
+
+/* The dense pass over those rows of x. */
+static enum tw_status run_hidden(const struct tw_ffn *ffn,
+                                 const struct twp_device *device,
+                                 const struct twp_ffn_call *call,
+                                 const void *x, struct twp_rows rows,
+                                 struct CUstream_st *stream,
+                                 struct tw_error *err)
+{
+    struct twp_map map;
+    enum tw_status status =
+        twp_map_encode(&map, x, call->rows, ffn->d, ffn->d, err);
+    if (status != TW_OK)
+        return status;
+    struct twp_hidden_args args = {
+        .x = &map, .gate = ffn->is_gated ? &ffn->gate_map : NULL,
+        .up = &ffn->up_map, .gate_bias = ffn->gate_bias,
+        .up_bias = ffn->up_bias, .rows = rows, .k = ffn->d, .cols = ffn->f,
+        .activation = ffn->desc.activation, .h = call->work.h,
+        .stride = ffn->f_stride,
+        .count = ffn->is_dense ? call->work.packed.count : NULL,
+        .l1_part = call->work.l1_part, .counts = call->counts};
+    return tw_launch_hidden(device, &args, stream, err);
+}
+
+static enum tw_status run_down(const struct tw_ffn *ffn,
+                               const struct twp_device *device,
+                               const struct twp_ffn_call *call,
+                               struct twp_rows rows, struct CUstream_st *stream,
+                               struct tw_error *err)
+{
+    struct twp_map map;
+    enum tw_status status = twp_map_encode(&map, call->work.h, call->rows,
+                                           ffn->f, ffn->f_stride, err);
+    if (status != TW_OK)
+        return status;
+    struct twp_down_args args = {
+        .h = &map, .down = &ffn->down_map, .rows = rows, .cols = ffn->f,
+        .d = ffn->d, .bias = ffn->down_bias, .residual = call->residual,
+        .y = call->y, .l1_part = call->work.l1_part, .counts = call->counts};
+    return tw_launch_down(device, &args, stream, err);
+}
+
+static enum tw_status run_route(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    struct twp_route_args args = {
+        .in = call->work.packed, .rows = call->rows,
+        .row_limit = ffn->row_limit, .is_dense = ffn->is_dense,
+        .is_routed = call->work.is_routed,
+        .block_routed = call->work.block_routed, .counts = call->counts};
+    return tw_launch_route(device, &args, stream, err);
+}
+
+static enum tw_status run_dense(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    struct twp_rows rows = {.rows = call->rows};
+    enum tw_status status =
+        run_hidden(ffn, device, call, call->x, rows, stream, err);
+    if (status == TW_OK && call->counts.is_on)
+        status = run_route(ffn, device, call, stream, err);
+    if (status == TW_OK)
+        status = run_down(ffn, device, call, rows, stream, err);
+    return status;
+}
+
+static enum tw_status run_pack(const struct tw_ffn *ffn,
+                               const struct twp_device *device,
+                               const struct twp_ffn_call *call,
+                               struct CUstream_st *stream, struct tw_error *err)
+{
+    struct twp_map map;
+    enum tw_status status =
+        twp_map_encode(&map, call->x, call->rows, ffn->d, ffn->d, err);
+    if (status != TW_OK)
+        return status;
+    struct twp_pack_args args = {
+        .x = &map, .w = ffn->is_gated ? &ffn->gate_map : &ffn->up_map,
+        .bias = ffn->is_gated ? ffn->gate_bias : ffn->up_bias,
+        .rows = call->rows, .k = ffn->d, .activation = ffn->desc.activation,
+        .out = call->work.packed};
+    return tw_launch_pack(device, &args, stream, err);
+}
+
+static enum tw_status run_unpack(const struct tw_ffn *ffn,
+                                 const struct twp_ffn_call *call,
+                                 struct CUstream_st *stream,
+                                 struct tw_error *err)
+{
+    struct twp_unpack_args args = {
+        .in = call->work.packed, .is_routed = call->work.is_routed,
+        .rows = call->rows, .d = ffn->d, .x = call->x,
+        .up = ffn->is_gated ? ffn->up : NULL, .down = ffn->down_t,
+        .up_bias = ffn->is_gated ? ffn->up_bias : NULL,
+        .down_bias = ffn->down_bias, .residual = call->residual, .y = call->y,
+        .counts = call->counts, .variant = ffn->variant};
+    return tw_launch_unpack(&args, stream, err);
+}
+
+static enum tw_status run_gather(const struct tw_ffn *ffn,
+                                 const struct twp_ffn_call *call,
+                                 struct CUstream_st *stream,
+                                 struct tw_error *err)
+{
+    const struct twp_work *w = &call->work;
+    struct twp_gather_args args = {
+        .x = call->x, .rows = call->rows, .k = ffn->d,
+        .is_routed = w->is_routed, .block_routed = w->block_routed,
+        .out = w->x, .list = w->list, .actual = w->actual};
+    return tw_launch_gather(&args, stream, err);
+}
+
+enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
+                           const struct twp_device *device,
+                           const struct twp_ffn_call *call,
+                           struct CUstream_st *stream, struct tw_error *err)
+{
+    if (call->rows < 1)
+        return TW_OK;
+    if (ffn->is_dense)
+        return run_dense(ffn, device, call, stream, err);
+    struct twp_rows routed = {.rows = call->rows,
+                              .actual = call->work.actual,
+                              .list = call->work.list};
+    enum tw_status status = run_pack(ffn, device, call, stream, err);
+    if (status == TW_OK)
+        status = run_route(ffn, device, call, stream, err);
+    if (status == TW_OK)
+        status = run_gather(ffn, call, stream, err);
+    if (status == TW_OK)
+        status = run_unpack(ffn, call, stream, err);
+    if (status == TW_OK)
+        status =
+            run_hidden(ffn, device, call, call->work.x, routed, stream, err);
+    if (status == TW_OK)
+        status = run_down(ffn, device, call, routed, stream, err);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* Launchers of the cuda kernels: what the .cu files export to C. Everything is
+ * a device pointer unless it says otherwise, every launcher runs on the given
+ * stream, allocates nothing and returns TW_OK or the launch's error. Private
+ * to kernels/cuda and its tests.
+ *
+ * One sparse layer, M rows:
+ *
+ *     tw_launch_pack     x, W -> counts and entries          (pack.cu)
+ *     tw_launch_route    counts -> row sums, tiles, routes    (route.cu)
+ *     tw_launch_unpack   entries -> y, rows that stay         (unpack.cu)
+ *     tw_launch_gather   routed rows of x, their list         (route.cu)
+ *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
+ *     tw_launch_down     h -> y, scattered                    (down.cu)
+ *
+ * A dense layer is hidden, route (which then only sums), down. */
+#ifndef TW_KERNELS_CUDA_LAUNCH_H
+#define TW_KERNELS_CUDA_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "kernels/activation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st; /* cudaStream_t points to it */
+
+#define TWP_TILE 256           /* columns of a TwELL tile */
+#define TWP_ROUTE_ROWS 64      /* rows that one block of route looks at */
+#define TWP_PART 128           /* columns that one partial l1 sums */
+#define TWP_HISTOGRAM (65 + 129 + 257)
+
+/* Definitions that the kernels count, in this order. */
+enum twp_def { TWP_GATE, TWP_HIDDEN, TWP_DEFS };
+
+/* A tensor map's 128 bytes (CUtensorMap), made by twp_map_encode. */
+struct twp_map {
+    uint64_t opaque[16] __attribute__((aligned(64)));
+};
+
+/* Packed activations. A count word holds the exact counts of the tile's four
+ * quarters of 64 columns, 8 bits each, lowest first. An entry is the upper 24
+ * bits of an fp32 value and the 8-bit column within the tile; entries ascend
+ * by column. A tile with more than `slots` holds none. */
+struct twp_packed {
+    int32_t cols, tiles, slots;
+    uint32_t *count; /* [rows][tiles] */
+    uint32_t *entry; /* [rows][tiles][slots] */
+};
+
+/* What is counted; all sums over what the caller zeroed. NULL block: nothing.
+ * Rows with skip set count in nnz and l1 alone. */
+struct twp_counts {
+    bool is_on;
+    uint32_t defs;            /* bit d: definition d is wanted */
+    const uint8_t *skip;      /* [rows] not zero: left out, or NULL */
+    uint32_t *nnz[TWP_DEFS];  /* [rows], written, not added */
+    uint32_t *fired[TWP_DEFS];
+    uint32_t *first[TWP_DEFS]; /* [cols] least row; UINT32_MAX: none */
+    uint32_t *last[TWP_DEFS];  /* [cols] greatest row + 1; 0: none */
+    float *l1;                 /* [rows], written */
+    uint32_t *histogram;       /* [TWP_HISTOGRAM] tiles of 64, 128, 256 */
+    uint32_t *overflow_tiles, *overflow_rows, *dense_rows; /* one each */
+    unsigned long long *bad;   /* least row << 32 | neuron of an h that isn't
+                                * finite; all ones: none */
+};
+
+struct twp_rows { /* which rows a product runs over */
+    int32_t rows;          /* at most */
+    const int32_t *actual; /* how many indeed, or NULL: rows */
+    const int32_t *list;   /* [rows] their numbers, ascending; NULL: 0, 1, ... */
+};
+
+/* Multiprocessors and such, read once. */
+struct twp_device {
+    int number, multiprocessors;
+};
+
+TW_MUST_USE enum tw_status twp_device_open(int number,
+                                           struct twp_device *device,
+                                           struct tw_error *err);
+
+/* How a matrix [rows][cols] of 16-bit numbers, rows `stride` apart (a multiple
+ * of 8), is read: boxes of 128 rows by 64 columns, zeros outside. */
+TW_MUST_USE enum tw_status twp_map_encode(struct twp_map *map,
+                                          const void *matrix, int64_t rows,
+                                          int64_t cols, int64_t stride,
+                                          struct tw_error *err);
+
+struct twp_pack_args {
+    const struct twp_map *x, *w; /* host; [rows][k], [cols][k] */
+    const float *bias;           /* [tiles * 256], zeros at its end, or NULL */
+    int32_t rows, k;
+    struct tw_activation activation; /* relu, relu2 or fatrelu */
+    struct twp_packed out;
+};
+
+TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
+                                          const struct twp_pack_args *args,
+                                          struct CUstream_st *stream,
+                                          struct tw_error *err);
+
+struct twp_route_args {
+    struct twp_packed in;
+    int32_t rows;
+    int32_t row_limit;    /* rows with more non-zeros are routed */
+    bool is_dense;        /* every row is dense already: sums only */
+    uint8_t *is_routed;   /* [rows], written; may be NULL where is_dense */
+    int32_t *block_routed; /* [ceil(rows / TWP_ROUTE_ROWS)], written; likewise */
+    struct twp_counts counts;
+};
+
+TW_MUST_USE enum tw_status tw_launch_route(const struct twp_device *device,
+                                           const struct twp_route_args *args,
+                                           struct CUstream_st *stream,
+                                           struct tw_error *err);
+
+struct twp_gather_args {
+    const void *x;        /* [rows][k] */
+    int32_t rows, k;
+    const uint8_t *is_routed;
+    const int32_t *block_routed;
+    void *out;            /* [rows][k] */
+    int32_t *list;        /* [rows] */
+    int32_t *actual;      /* rows gathered */
+};
+
+TW_MUST_USE enum tw_status tw_launch_gather(const struct twp_gather_args *args,
+                                            struct CUstream_st *stream,
+                                            struct tw_error *err);
+
+struct twp_unpack_args {
+    struct twp_packed in;
+    const uint8_t *is_routed; /* [rows] left alone; NULL: none */
+    int32_t rows, d;
+    const void *x;            /* [rows][d]; gated only */
+    const void *up;           /* [cols][d]; NULL: plain */
+    const void *down;         /* [cols][d], W_down transposed */
+    const float *up_bias, *down_bias; /* or NULL */
+    const void *residual;     /* [rows][d] or NULL; may be y */
+    void *y;                  /* [rows][d] */
+    struct twp_counts counts;
+    int variant;              /* 0: the fastest known; else see unpack.cu */
+};
+
+TW_MUST_USE enum tw_status tw_launch_unpack(const struct twp_unpack_args *args,
+                                            struct CUstream_st *stream,
+                                            struct tw_error *err);
+
+struct twp_hidden_args {
+    const struct twp_map *x, *gate, *up; /* host; gate NULL: plain */
+    const float *gate_bias, *up_bias;    /* zeros at their ends, or NULL */
+    struct twp_rows rows;
+    int32_t k, cols;
+    struct tw_activation activation;
+    void *h;               /* [rows][stride] */
+    int64_t stride;        /* a multiple of 8 */
+    uint32_t *count;       /* count words to write, or NULL; by list */
+    float *l1_part;        /* [rows][ceil(cols / TWP_PART)] where counts.is_on */
+    struct twp_counts counts;
+};
+
+TW_MUST_USE enum tw_status tw_launch_hidden(const struct twp_device *device,
+                                            const struct twp_hidden_args *args,
+                                            struct CUstream_st *stream,
+                                            struct tw_error *err);
+
+struct twp_down_args {
+    const struct twp_map *h, *down; /* host; [rows][cols], [d][cols] */
+    struct twp_rows rows;
+    int32_t cols, d;
+    const float *bias;     /* zeros at its end, or NULL */
+    const void *residual;  /* [..][d] by list, or NULL; may be y */
+    void *y;               /* [..][d] by list */
+    const float *l1_part;  /* summed into counts.l1 where counts.is_on */
+    struct twp_counts counts;
+};
+
+TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,
+                                          const struct twp_down_args *args,
+                                          struct CUstream_st *stream,
+                                          struct tw_error *err);
+
+/* out[cols][stride_out] = in[rows][stride_in]^T, 16-bit numbers. */
+TW_MUST_USE enum tw_status tw_launch_transpose(void *out, int64_t stride_out,
+                                               const void *in,
+                                               int64_t stride_in, int32_t rows,
+                                               int32_t cols,
+                                               struct CUstream_st *stream,
+                                               struct tw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,184 @@
+/* The product of all three Hopper kernels: C = A B^T in tiles of 128 x 256,
+ * fp32 sums, bf16 operands along K in steps of 64.
+ *
+ * A block is three warpgroups: warp 0 loads (TMA), warps 1-3 are free for the
+ * epilogue's slow part, warpgroups 1 and 2 multiply 64 rows each. Two blocks
+ * make a cluster: two tiles of A below each other and one tile of B, of which
+ * each block loads half for both. Blocks are persistent; the tile order is
+ * arithmetic (groups of GROUP row pairs, down the rows first) so that what runs
+ * at once shares rows of A and B in the L2 cache. Each element's sum runs along
+ * K in one order, whatever the tile: a row's bits don't depend on its place. */
+#ifndef TW_KERNELS_CUDA_PRODUCT_CUH
+#define TW_KERNELS_CUDA_PRODUCT_CUH
+
+#include "kernels/cuda/hopper.cuh"
+
+namespace product {
+
+constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64;
+constexpr int CLUSTER = 2;
+constexpr int GROUP = 8;
+constexpr int THREADS = 384;
+constexpr int HELPERS = 96;          // warps 1-3
+constexpr int HALF_ROWS = 64;        // of a consumer warpgroup
+constexpr int A_BYTES = TILE_M * TILE_K * 2;
+constexpr int B_BYTES = TILE_N * TILE_K * 2;
+constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
+constexpr int STAGED_BYTES = TILE_M * TILE_N * 2; // a tile in bf16
+constexpr int ALIGN = 1024;          // the swizzle's period
+constexpr int MAX_STAGES = 4;
+constexpr int REGISTERS_LOW = 40, REGISTERS_HIGH = 232;
+static_assert(128 * REGISTERS_LOW + 256 * REGISTERS_HIGH <= 65536, "register file");
+static_assert(A_BYTES % ALIGN == 0 && B_BYTES % (2 * ALIGN) == 0, "swizzled tiles");
+
+/* Named barriers: one pair a consumer warpgroup. */
+constexpr int STAGED = 1, TAKEN = 3;
+constexpr int HANDOVER = 128 + HELPERS;
+
+constexpr int smem_bytes(int stages, int staged_bytes)
+{
+    return ALIGN + stages * STAGE_BYTES + staged_bytes + 2 * MAX_STAGES * 8;
+}
+static_assert(smem_bytes(3, STAGED_BYTES) <= 227 * 1024, "shared memory with staging");
+static_assert(smem_bytes(4, 0) <= 227 * 1024, "shared memory without staging");
+
+/* Shared addresses of a block's parts. */
+template <int STAGES> struct Smem {
+    uint32_t tiles, staged, full, empty;
+
+    __device__ Smem(const void *raw, int staged_bytes)
+    {
+        tiles = (hopper::smem_address(raw) + ALIGN - 1) / ALIGN * ALIGN;
+        staged = tiles + STAGES * STAGE_BYTES;
+        full = staged + staged_bytes;
+        empty = full + MAX_STAGES * 8;
+    }
+    __device__ uint32_t a(int stage) const { return tiles + stage * STAGE_BYTES; }
+    __device__ uint32_t b(int stage) const { return a(stage) + A_BYTES; }
+};
+
+/* Place in the ring of stages. */
+template <int STAGES> struct Ring {
+    int stage = 0;
+    uint32_t parity = 0;
+    __device__ void next()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+/* The tiles of this block, one after another. */
+struct Schedule {
+    int pairs, columns, total, index, step;
+    uint32_t rank;
+    int row_tile, column_tile;
+
+    __device__ Schedule(int rows, int column_tiles)
+        : pairs((rows + CLUSTER * TILE_M - 1) / (CLUSTER * TILE_M)), columns(column_tiles),
+          total(pairs * column_tiles), index(blockIdx.x / CLUSTER), step(gridDim.x / CLUSTER),
+          rank(hopper::cluster_rank())
+    {
+        place();
+    }
+    __device__ bool has() const { return index < total; }
+    __device__ bool has_next() const { return index + step < total; }
+    __device__ void next()
+    {
+        index += step;
+        place();
+    }
+    __device__ void place()
+    {
+        int first = index / (GROUP * columns) * GROUP;
+        int within = index - first * columns;
+        int height = min(GROUP, pairs - first);
+        if (height < 1)
+            return;
+        row_tile = (first + within % height) * CLUSTER + rank;
+        column_tile = within / height;
+    }
+};
+
+/* Barriers ready in both blocks of the cluster. All threads. */
+template <int STAGES> __device__ void start(const Smem<STAGES> &smem)
+{
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++) {
+            hopper::barrier_init(smem.full + 8 * s, 1);
+            hopper::barrier_init(smem.empty + 8 * s, 2 * CLUSTER);
+        }
+        hopper::barrier_init_fence();
+    }
+    __syncthreads();
+    hopper::cluster_sync();
+}
+
+/* One thread. b: this block's half of B's tile, row b_row on. */
+template <int STAGES>
+__device__ void load_tile(const Smem<STAGES> &smem, Ring<STAGES> &ring, const CUtensorMap *a,
+                          const CUtensorMap *b, int a_row, int b_row, int steps, uint32_t rank)
+{
+    for (int k = 0; k < steps; k++, ring.next()) {
+        uint32_t full = smem.full + 8 * ring.stage;
+        hopper::barrier_wait(smem.empty + 8 * ring.stage, ring.parity ^ 1);
+        hopper::barrier_expect(full, STAGE_BYTES);
+        hopper::tma_load(smem.a(ring.stage), a, full, k * TILE_K, a_row);
+        hopper::tma_multicast(smem.b(ring.stage) + rank * (B_BYTES / CLUSTER), b, full,
+                              k * TILE_K, b_row, (1 << CLUSTER) - 1);
+    }
+}
+
+/* A consumer warpgroup is done with a stage, in both blocks. */
+template <int STAGES> __device__ __forceinline__ void release(const Smem<STAGES> &smem, int stage)
+{
+    int thread = threadIdx.x % 128;
+    if (thread < CLUSTER)
+        hopper::barrier_arrive(smem.empty + 8 * stage, thread);
+}
+
+/* d = this warpgroup's 64 rows of the tile. */
+template <int STAGES>
+__device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
+                                              Ring<STAGES> &ring, int half, int steps)
+{
+    int held = -1;
+    for (int k = 0; k < steps; k++, ring.next()) {
+        hopper::barrier_wait(smem.full + 8 * ring.stage, ring.parity);
+        uint64_t a = hopper::tile_descriptor(smem.a(ring.stage) + half * (A_BYTES / 2));
+        uint64_t b = hopper::tile_descriptor(smem.b(ring.stage));
+        hopper::wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < TILE_K / 16; i++)
+            hopper::wgmma(d, a + 2 * i, b + 2 * i, k + i > 0);
+        hopper::wgmma_commit();
+        hopper::wgmma_wait<1>();
+        if (held >= 0)
+            release(smem, held);
+        held = ring.stage;
+    }
+    hopper::wgmma_wait<0>();
+    release(smem, held);
+}
+
+/* Where a thread's store_blocks go in a staged tile of 64 rows of `row_bytes`,
+ * 16-byte chunks swizzled by the row's low three bits: chunk pair j (even) is
+ * at base ^ (j << 4). */
+__device__ __forceinline__ uint32_t staged_base(uint32_t staged, int row_bytes)
+{
+    int thread = threadIdx.x % 128, lane = thread % 32;
+    int row = thread / 32 * 16 + (lane / 8 % 2) * 8 + lane % 8;
+    return staged + row * row_bytes + (((lane / 16) ^ (row % 8)) << 4);
+}
+
+__device__ __forceinline__ uint32_t staged_chunk(uint32_t staged, int row_bytes, int row,
+                                                 int chunk)
+{
+    return staged + row * row_bytes + ((chunk ^ (row % 8)) << 4);
+}
+
+} // namespace product
+
+#endif

@@ -1,0 +1,226 @@
+/* Rows of counts: sums, tile histograms, and which rows go the dense way.
+ *
+ *   nnz[row] = sum of its counts; routed: a tile with more than `slots` entries,
+ *   or more than row_limit in all
+ *
+ * route: a warp a row at a time, 8 rows a warp, 64 a block; reads 4 bytes a
+ * tile. Small counts, nearly all of them, are kept in 16-bit fields of a lane's
+ * registers, the others go to shared memory at once. A row's route depends on
+ * the row alone. gather: a block for the same 64 rows finds their places from
+ * the sums of the blocks before it, so that the list ascends, and copies x. */
+#include "kernels/cuda/common.cuh"
+
+namespace {
+
+constexpr int WARPS = 8, ROWS_OF_WARP = TWP_ROUTE_ROWS / WARPS;
+constexpr uint32_t FULL_WARP = 0xffffffffu;
+constexpr int AT_64 = 0, AT_128 = 65, AT_256 = AT_128 + 129;
+
+
+/* Counts below 4 (8 where two words are used), in 16-bit fields. */
+struct Small {
+    uint64_t field[4] = {}; // widths 64, 128, 256 low, 256 high
+
+    __device__ __forceinline__ void add(int word, int words, int value, uint32_t *rest)
+    {
+        if (value < 4)
+            field[word] += 1ull << 16 * value;
+        else if (words == 2 && value < 8)
+            field[word + 1] += 1ull << 16 * (value - 4);
+        else
+            atomicAdd(rest + value, 1);
+    }
+    __device__ __forceinline__ void flush(uint32_t *histogram)
+    {
+        const int at[4] = {AT_64, AT_128, AT_256, AT_256 + 4};
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                uint32_t n = __reduce_add_sync(FULL_WARP, (uint32_t)(field[w] >> 16 * i) & 0xffff);
+                if (n && threadIdx.x % 32 == 0)
+                    atomicAdd(histogram + at[w] + i, n);
+            }
+    }
+};
+
+/* One (row, tile): its parts that exist into the histograms. */
+__device__ __forceinline__ void add_tile(Small &small, uint32_t *histogram, uint32_t word,
+                                         int cols)
+{
+    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (cols > 64 * i)
+            small.add(0, 1, q[i], histogram + AT_64);
+    small.add(1, 1, q[0] + q[1], histogram + AT_128);
+    if (cols > 128)
+        small.add(1, 1, q[2] + q[3], histogram + AT_128);
+    small.add(2, 2, q[0] + q[1] + q[2] + q[3], histogram + AT_256);
+}
+
+__global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_route_args a)
+{
+    __shared__ uint32_t histogram[TWP_HISTOGRAM];
+    __shared__ uint32_t tiles_over, rows_over, rows_routed;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += WARPS * 32)
+        histogram[i] = 0;
+    if (threadIdx.x == 0)
+        tiles_over = rows_over = rows_routed = 0;
+    __syncthreads();
+    Small small;
+    int first = blockIdx.x * TWP_ROUTE_ROWS + warp * ROWS_OF_WARP;
+    int nnz[ROWS_OF_WARP] = {}, over[ROWS_OF_WARP] = {};
+    for (int from = 0; from < a.in.tiles; from += 32) {
+        int tile = from + lane;
+        uint32_t word[ROWS_OF_WARP];
+#pragma unroll
+        for (int r = 0; r < ROWS_OF_WARP; r++)
+            word[r] = tile < a.in.tiles && first + r < a.rows
+                          ? a.in.count[(int64_t)(first + r) * a.in.tiles + tile]
+                          : 0;
+#pragma unroll
+        for (int r = 0; r < ROWS_OF_WARP; r++) {
+            int count = __dp4a(word[r], 0x01010101u, 0u);
+            nnz[r] += count;
+            over[r] += count > a.in.slots;
+            bool is_counted = tile < a.in.tiles && first + r < a.rows && a.counts.is_on &&
+                              !(a.counts.skip && a.counts.skip[first + r]);
+            if (is_counted)
+                add_tile(small, histogram, word[r], a.in.cols - tile * TWP_TILE);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS_OF_WARP; r++) {
+        int sum = __reduce_add_sync(FULL_WARP, nnz[r]);
+        int overs = __reduce_add_sync(FULL_WARP, over[r]);
+        if (lane != 0 || first + r >= a.rows)
+            continue;
+        if (a.counts.is_on)
+            a.counts.nnz[TWP_GATE][first + r] = sum;
+        bool is_routed = !a.is_dense && (overs > 0 || sum > a.row_limit);
+        if (a.is_routed)
+            a.is_routed[first + r] = is_routed;
+        if (is_routed || a.is_dense)
+            atomicAdd(&rows_routed, 1);
+        if (overs > 0 && !a.is_dense) {
+            atomicAdd(&rows_over, 1);
+            atomicAdd(&tiles_over, overs);
+        }
+    }
+    if (a.counts.is_on)
+        small.flush(histogram);
+    __syncthreads();
+    if (threadIdx.x == 0 && a.block_routed)
+        a.block_routed[blockIdx.x] = rows_routed;
+    if (!a.counts.is_on)
+        return;
+    for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += WARPS * 32)
+        if (histogram[i])
+            atomicAdd(a.counts.histogram + i, histogram[i]);
+    if (threadIdx.x == 0 && rows_routed) {
+        atomicAdd(a.counts.dense_rows, rows_routed);
+        if (rows_over) {
+            atomicAdd(a.counts.overflow_rows, rows_over);
+            atomicAdd(a.counts.overflow_tiles, tiles_over);
+        }
+    }
+}
+
+/* Rows routed in the blocks before this one. All threads. */
+__device__ int routed_before(const int32_t *block_routed)
+{
+    __shared__ int sums[WARPS];
+    int sum = 0;
+    for (int b = threadIdx.x; b < blockIdx.x; b += WARPS * 32)
+        sum += block_routed[b];
+    sum = __reduce_add_sync(FULL_WARP, sum);
+    if (threadIdx.x % 32 == 0)
+        sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    sum = 0;
+    for (int w = 0; w < WARPS; w++)
+        sum += sums[w];
+    return sum;
+}
+
+__global__ void __launch_bounds__(WARPS * 32) gather_kernel(const struct twp_gather_args a)
+{
+    __shared__ int32_t found[TWP_ROUTE_ROWS];
+    int mine = a.block_routed[blockIdx.x];
+    bool is_last = blockIdx.x == gridDim.x - 1;
+    if (mine == 0 && !is_last)
+        return;
+    int before = routed_before(a.block_routed);
+    if (is_last && threadIdx.x == 0)
+        *a.actual = before + mine;
+    if (threadIdx.x < 32) {
+        int lane = threadIdx.x, place = 0;
+        for (int part = 0; part < TWP_ROUTE_ROWS; part += 32) {
+            int row = blockIdx.x * TWP_ROUTE_ROWS + part + lane;
+            bool is_routed = row < a.rows && a.is_routed[row];
+            uint32_t all = __ballot_sync(FULL_WARP, is_routed);
+            if (is_routed)
+                found[place + __popc(all & ((1u << lane) - 1))] = row;
+            place += __popc(all);
+        }
+    }
+    __syncthreads();
+    int chunks = a.k / 8; // of 16 bytes
+    const uint4 *x = static_cast<const uint4 *>(a.x);
+    uint4 *out = static_cast<uint4 *>(a.out);
+    for (int i = threadIdx.x / 32; i < mine; i += WARPS) {
+        if (threadIdx.x % 32 == 0)
+            a.list[before + i] = found[i];
+        for (int c = threadIdx.x % 32; c < chunks; c += 32)
+            out[(int64_t)(before + i) * chunks + c] = x[(int64_t)found[i] * chunks + c];
+    }
+}
+
+constexpr int SIDE = 32; // of a square that a block transposes
+
+__global__ void transpose_kernel(uint16_t *out, int64_t stride_out, const uint16_t *in,
+                                 int64_t stride_in, int rows, int cols)
+{
+    __shared__ uint16_t square[SIDE][SIDE + 2];
+    int row = blockIdx.y * SIDE, col = blockIdx.x * SIDE;
+    for (int i = threadIdx.y; i < SIDE; i += blockDim.y)
+        if (row + i < rows && col + (int)threadIdx.x < cols)
+            square[i][threadIdx.x] = in[(row + i) * stride_in + col + threadIdx.x];
+    __syncthreads();
+    for (int i = threadIdx.y; i < SIDE; i += blockDim.y)
+        if (col + i < cols && row + (int)threadIdx.x < rows)
+            out[(col + i) * stride_out + row + threadIdx.x] = square[threadIdx.x][i];
+}
+
+} // namespace
+
+extern "C" enum tw_status tw_launch_route(const struct twp_device *device,
+                                          const struct twp_route_args *args,
+                                          struct CUstream_st *stream, struct tw_error *err)
+{
+    (void)device;
+    int blocks = (args->rows + TWP_ROUTE_ROWS - 1) / TWP_ROUTE_ROWS;
+    route_kernel<<<blocks, WARPS * 32, 0, stream>>>(*args);
+    return common::launched("route", err);
+}
+
+extern "C" enum tw_status tw_launch_gather(const struct twp_gather_args *args,
+                                           struct CUstream_st *stream, struct tw_error *err)
+{
+    int blocks = (args->rows + TWP_ROUTE_ROWS - 1) / TWP_ROUTE_ROWS;
+    gather_kernel<<<blocks, WARPS * 32, 0, stream>>>(*args);
+    return common::launched("gather", err);
+}
+
+extern "C" enum tw_status tw_launch_transpose(void *out, int64_t stride_out, const void *in,
+                                              int64_t stride_in, int32_t rows, int32_t cols,
+                                              struct CUstream_st *stream, struct tw_error *err)
+{
+    dim3 grid((cols + SIDE - 1) / SIDE, (rows + SIDE - 1) / SIDE);
+    transpose_kernel<<<grid, dim3(SIDE, 8), 0, stream>>>(
+        static_cast<uint16_t *>(out), stride_out, static_cast<const uint16_t *>(in), stride_in,
+        rows, cols);
+    return common::launched("transpose", err);
+}

@@ -1,0 +1,405 @@
+/* Times the cuda backend's gated feed-forward layer against cuBLASLt on one GPU:
+ * K 2048, N 5632, bf16, random data in which each neuron fires equally often.
+ *
+ *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS]]]
+ *
+ * All forms run interleaved, one after another in each repeat, on inputs that
+ * rotate past the L2 cache; medians, least times and the median distance from
+ * the median are printed, and how far the outputs are apart. Built by
+ * scripts/bench_ffn_cuda, which is the way to run it. */
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/memory.h"
+#include "kernels/cuda/cuda_internal.h"
+
+namespace {
+
+constexpr int K = 2048, N = 5632, ROTATE = 3, WARM_UPS = 3;
+constexpr size_t WORKSPACE = 64 << 20;
+
+#define OK(call)                                                              \
+    do {                                                                      \
+        if (auto status_ = (call)) {                                          \
+            fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, (int)status_); \
+            exit(1);                                                          \
+        }                                                                     \
+    } while (0)
+
+tw_error err;
+
+template <typename T> T *device(size_t count)
+{
+    void *p;
+    OK(cudaMalloc(&p, count * sizeof(T)));
+    return static_cast<T *>(p);
+}
+
+uint64_t state = 88172645463325252ull;
+
+float normal() // sum of four uniforms, unit variance
+{
+    float sum = 0;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    for (int i = 0; i < 4; i++)
+        sum += (float)(state >> 16 * i & 0xffff) / 65536 - 0.5f;
+    return sum * 1.7320508f;
+}
+
+std::vector<uint16_t> normals(size_t count, float scale)
+{
+    std::vector<uint16_t> v(count);
+    for (auto &e : v)
+        e = twp_bf16_of(normal() * scale);
+    return v;
+}
+
+/* ---- cuBLASLt: C[m][n] = A[m][k] B[n][k]^T (+ C) ---- */
+
+cublasLtHandle_t lt;
+void *lt_workspace;
+
+struct Product {
+    cublasLtMatmulDesc_t op;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algo;
+    float beta;
+
+    void run(const void *x, const void *w, const void *residual, void *y) const
+    {
+        float alpha = 1;
+        OK(cublasLtMatmul(lt, op, &alpha, w, a, x, b, &beta, residual ? residual : y, c, y, c,
+                          &algo, lt_workspace, WORKSPACE, 0));
+    }
+};
+
+/* The fastest of the heuristic's algorithms without split-K. */
+Product product(int m, int n, int k, cublasLtEpilogue_t epilogue, float beta, const void *x,
+                const void *w, void *y)
+{
+    Product p;
+    p.beta = beta;
+    cublasOperation_t t = CUBLAS_OP_T;
+    OK(cublasLtMatmulDescCreate(&p.op, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    OK(cublasLtMatmulDescSetAttribute(p.op, CUBLASLT_MATMUL_DESC_TRANSA, &t, sizeof t));
+    OK(cublasLtMatmulDescSetAttribute(p.op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                      sizeof epilogue));
+    OK(cublasLtMatrixLayoutCreate(&p.a, CUDA_R_16BF, k, n, k));
+    OK(cublasLtMatrixLayoutCreate(&p.b, CUDA_R_16BF, k, m, k));
+    OK(cublasLtMatrixLayoutCreate(&p.c, CUDA_R_16BF, n, m, n));
+    cublasLtMatmulPreference_t wish;
+    OK(cublasLtMatmulPreferenceCreate(&wish));
+    size_t bytes = WORKSPACE;
+    OK(cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
+                                            sizeof bytes));
+    cublasLtMatmulHeuristicResult_t found[12];
+    int count = 0;
+    OK(cublasLtMatmulAlgoGetHeuristic(lt, p.op, p.a, p.b, p.c, p.c, wish, 12, found, &count));
+    float best = 1e30f;
+    cudaEvent_t from, to;
+    OK(cudaEventCreate(&from));
+    OK(cudaEventCreate(&to));
+    for (int i = 0; i < count; i++) {
+        Product q = p;
+        q.algo = found[i].algo;
+        q.run(x, w, NULL, y);
+        OK(cudaEventRecord(from));
+        for (int r = 0; r < 4; r++)
+            q.run(x, w, NULL, y);
+        OK(cudaEventRecord(to));
+        OK(cudaEventSynchronize(to));
+        float ms;
+        OK(cudaEventElapsedTime(&ms, from, to));
+        if (ms < best) {
+            best = ms;
+            p.algo = q.algo;
+        }
+    }
+    return p;
+}
+
+__global__ void multiply_kernel(uint4 *h, const uint4 *up, size_t chunks)
+{
+    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    if (i >= chunks)
+        return;
+    uint4 a = h[i], b = up[i];
+    __nv_bfloat162 *p = reinterpret_cast<__nv_bfloat162 *>(&a);
+    const __nv_bfloat162 *q = reinterpret_cast<const __nv_bfloat162 *>(&b);
+    for (int j = 0; j < 4; j++)
+        p[j] = __hmul2(p[j], q[j]);
+    h[i] = a;
+}
+
+/* ---- the layer under test ---- */
+
+struct Layer {
+    tw_ffn *ffn = NULL;
+    twp_ffn_call call = {};
+    void *work = NULL, *counts = NULL;
+};
+
+Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int variant)
+{
+    Layer l;
+    if (twp_ffn_create(&desc, &l.ffn, &err) != TW_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    l.ffn->variant = variant;
+    l.work = device<char>(twp_ffn_work_bytes(l.ffn, m));
+    l.call.rows = m;
+    twp_ffn_work_carve(l.ffn, m, l.work, &l.call.work);
+    if (is_counting) {
+        l.counts = device<char>(twp_counts_bytes(m, N));
+        twp_counts_carve(m, N, l.counts, &l.call.counts);
+        l.call.counts.is_on = true;
+        l.call.counts.defs = 1u << TWP_HIDDEN;
+        OK(twp_counts_clear(&l.call.counts, m, N, 0, &err));
+    }
+    return l;
+}
+
+void layer_free(Layer &l)
+{
+    twp_ffn_destroy(l.ffn);
+    cudaFree(l.work);
+    cudaFree(l.counts);
+}
+
+double distance(const uint16_t *a_device, const uint16_t *b_device, size_t count)
+{
+    std::vector<uint16_t> a(count), b(count);
+    OK(cudaMemcpy(a.data(), a_device, count * 2, cudaMemcpyDeviceToHost));
+    OK(cudaMemcpy(b.data(), b_device, count * 2, cudaMemcpyDeviceToHost));
+    double far = 0, size = 0;
+    for (size_t i = 0; i < count; i++) {
+        double p = tw_bf16_to_f32(a[i]), q = tw_bf16_to_f32(b[i]);
+        far += (p - q) * (p - q);
+        size += q * q;
+    }
+    return sqrt(far / size);
+}
+
+struct Form {
+    std::string name;
+    std::function<void(int)> run; // with the input of that number
+    std::vector<float> ms;
+};
+
+void time_forms(std::vector<Form> &forms, int repeats)
+{
+    cudaEvent_t from, to;
+    OK(cudaEventCreate(&from));
+    OK(cudaEventCreate(&to));
+    int input = 0;
+    for (int r = -WARM_UPS; r < repeats; r++)
+        for (auto &form : forms) {
+            input = (input + 1) % ROTATE;
+            OK(cudaEventRecord(from));
+            form.run(input);
+            OK(cudaEventRecord(to));
+            OK(cudaEventSynchronize(to));
+            float ms;
+            OK(cudaEventElapsedTime(&ms, from, to));
+            if (r >= 0)
+                form.ms.push_back(ms);
+        }
+}
+
+float median(std::vector<float> v)
+{
+    std::sort(v.begin(), v.end());
+    return v[v.size() / 2];
+}
+
+void bench(int m, double nnz, int repeats)
+{
+    double p = nnz / N, lo = 0, hi = 8; // threshold with tail p
+    for (int i = 0; i < 60; i++) {
+        double mid = (lo + hi) / 2;
+        (0.5 * erfc(mid / sqrt(2.0)) > p ? lo : hi) = mid;
+    }
+    auto gate = normals((size_t)N * K, 1 / sqrtf(K));
+    auto up = normals((size_t)N * K, 1 / sqrtf(K));
+    auto down = normals((size_t)N * K, 1 / sqrtf(N));
+    for (int n = 0; n < N; n++)
+        gate[(size_t)n * K] = twp_bf16_of((float)-lo);
+    tw_ffn_desc desc = {};
+    desc.d_model = K;
+    desc.d_ff = N;
+    OK(tw_activation_parse("relu", &desc.activation, &err));
+    desc.gate = {gate.data(), TW_BF16, N, K};
+    desc.up = {up.data(), TW_BF16, N, K};
+    desc.down = {down.data(), TW_BF16, K, N};
+    desc.path = TW_FFN_TWELL;
+    twp_device dev;
+    OK(twp_device_open(0, &dev, &err));
+    // inputs: fewer rows than m are drawn and repeated
+    int drawn = std::min(m, 16384);
+    uint16_t *x[ROTATE], *residual = device<uint16_t>((size_t)m * K);
+    auto rows = normals((size_t)drawn * K, 1);
+    for (int i = 0; i < drawn; i++)
+        rows[(size_t)i * K] = twp_bf16_of(1);
+    for (int i = 0; i < ROTATE; i++) {
+        x[i] = device<uint16_t>((size_t)m * K);
+        for (int r = 0; r < m; r += drawn) // each input starts elsewhere
+            for (int half = 0; half < 2; half++)
+                OK(cudaMemcpy(x[i] + (size_t)(r + half * (drawn / 2)) * K,
+                              rows.data() + (size_t)((half + i) % 2 * (drawn / 2)) * K,
+                              (size_t)drawn / 2 * K * 2, cudaMemcpyHostToDevice));
+    }
+    OK(cudaMemcpy(residual, x[1], (size_t)m * K * 2, cudaMemcpyDeviceToDevice));
+    uint16_t *y = device<uint16_t>((size_t)m * K), *y_dense = device<uint16_t>((size_t)m * K);
+    uint16_t *g = device<uint16_t>((size_t)m * N), *u = device<uint16_t>((size_t)m * N);
+
+    Layer sparse = layer(desc, m, true, 0), plain = layer(desc, m, false, 0);
+    desc.path = TW_FFN_DENSE;
+    Layer dense = layer(desc, m, true, 0), dense_off = layer(desc, m, false, 0);
+    void *wg = sparse.ffn->gate, *wu = sparse.ffn->up, *wd = sparse.ffn->down;
+    Product gate_only = product(m, N, K, CUBLASLT_EPILOGUE_DEFAULT, 0, x[0], wg, g);
+    Product gate_relu = product(m, N, K, CUBLASLT_EPILOGUE_RELU, 0, x[0], wg, g);
+    Product down_add = product(m, K, N, CUBLASLT_EPILOGUE_DEFAULT, 1, g, wd, y_dense);
+    size_t chunks = (size_t)m * N / 8;
+
+    auto run = [&](Layer &l, int i, uint16_t *out) {
+        l.call.x = x[i];
+        l.call.residual = residual;
+        l.call.y = out;
+        OK(twp_ffn_run(l.ffn, &dev, &l.call, 0, &err));
+    };
+    auto baseline = [&](int i) {
+        gate_relu.run(x[i], wg, NULL, g);
+        gate_only.run(x[i], wu, NULL, u);
+        multiply_kernel<<<(chunks + 255) / 256, 256>>>((uint4 *)g, (uint4 *)u, chunks);
+        down_add.run(g, wd, residual, y_dense);
+    };
+    twp_map maps[ROTATE], h_map;
+    for (int i = 0; i < ROTATE; i++)
+        OK(twp_map_encode(&maps[i], x[i], m, K, K, &err));
+    OK(twp_map_encode(&h_map, dense.call.work.h, m, N, N, &err));
+    auto pack = [&](int i) {
+        twp_pack_args a = {&maps[i], &sparse.ffn->gate_map, NULL, m, K, desc.activation,
+                           sparse.call.work.packed};
+        OK(tw_launch_pack(&dev, &a, 0, &err));
+    };
+    auto unpack = [&](int i, int variant, bool is_counting) {
+        twp_unpack_args a = {sparse.call.work.packed, sparse.call.work.is_routed, m, K, x[i], wu,
+                             sparse.ffn->down_t, NULL, NULL, residual, y,
+                             is_counting ? sparse.call.counts : twp_counts{}, variant};
+        OK(tw_launch_unpack(&a, 0, &err));
+    };
+    auto route = [&](int) {
+        twp_route_args a = {sparse.call.work.packed, m, INT32_MAX, false,
+                            sparse.call.work.is_routed, sparse.call.work.block_routed,
+                            sparse.call.counts};
+        OK(tw_launch_route(&dev, &a, 0, &err));
+    };
+    auto hidden = [&](int i, bool is_counting) {
+        twp_hidden_args a = {&maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL, NULL,
+                             {m, NULL, NULL}, K, N, desc.activation, dense.call.work.h, N,
+                             dense.call.work.packed.count, dense.call.work.l1_part,
+                             is_counting ? dense.call.counts : twp_counts{}};
+        OK(tw_launch_hidden(&dev, &a, 0, &err));
+    };
+    auto down_own = [&](int) {
+        twp_down_args a = {&h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual, y,
+                           dense.call.work.l1_part, twp_counts{}};
+        OK(tw_launch_down(&dev, &a, 0, &err));
+    };
+
+    baseline(0);
+    run(sparse, 0, y);
+    OK(cudaDeviceSynchronize());
+    size_t compared = (size_t)std::min(m, 4096) * K;
+    double far = distance(y, y_dense, compared);
+    run(dense, 0, y);
+    OK(cudaDeviceSynchronize());
+    double far_dense = distance(y, y_dense, compared);
+    std::vector<uint32_t> active(m);
+    OK(cudaMemcpy(active.data(), sparse.call.counts.nnz[TWP_GATE], (size_t)m * 4,
+                  cudaMemcpyDeviceToHost));
+    uint32_t routed;
+    OK(cudaMemcpy(&routed, sparse.call.counts.dense_rows, 4, cudaMemcpyDeviceToHost));
+    double mean = 0;
+    for (uint32_t v : active)
+        mean += v;
+
+    std::vector<Form> forms = {
+        {"cuBLASLt gate product", [&](int i) { gate_only.run(x[i], wg, NULL, g); }, {}},
+        {"pack (ours)", pack, {}},
+        {"route with statistics", route, {}},
+        {"cuBLASLt dense FFN", baseline, {}},
+        {"cuBLASLt down product", [&](int) { down_add.run(g, wd, residual, y_dense); }, {}},
+        {"dense FFN (ours, counts)", [&](int i) { run(dense, i, y); }, {}},
+        {"dense FFN (ours, none)", [&](int i) { run(dense_off, i, y); }, {}},
+        {"  hidden, counts", [&](int i) { hidden(i, true); }, {}},
+        {"  hidden, none", [&](int i) { hidden(i, false); }, {}},
+        {"  down", down_own, {}},
+    };
+    if (mean / m < 400) {
+        forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});
+        forms.push_back({"sparse FFN (none)", [&](int i) { run(plain, i, y); }, {}});
+        for (int v = 0; v <= 6; v++)
+            forms.push_back({"  unpack variant " + std::to_string(v),
+                             [&, v](int i) { unpack(i, v, false); }, {}});
+        forms.push_back({"  unpack variant 3, counts", [&](int i) { unpack(i, 3, true); }, {}});
+    }
+    time_forms(forms, repeats);
+    printf("\nM %d, mean non-zeros %.1f, rows routed %u; rel. difference to cuBLASLt: sparse %.2e, "
+           "dense %.2e\n",
+           m, mean / m, routed, far, far_dense);
+    printf("%-28s %9s %9s %9s %8s %8s\n", "", "median ms", "least", "mad", "/gate", "dense/");
+    float gate_ms = median(forms[0].ms), dense_ms = median(forms[3].ms);
+    for (auto &form : forms) {
+        float mid = median(form.ms);
+        std::vector<float> off;
+        for (float ms : form.ms)
+            off.push_back(fabsf(ms - mid));
+        printf("%-28s %9.4f %9.4f %9.4f %8.3f %8.3f\n", form.name.c_str(), mid,
+               *std::min_element(form.ms.begin(), form.ms.end()), median(off), mid / gate_ms,
+               dense_ms / mid);
+    }
+    fflush(stdout);
+    for (Layer *l : {&sparse, &plain, &dense, &dense_off})
+        layer_free(*l);
+    for (uint16_t *p : {x[0], x[1], x[2], residual, y, y_dense, g, u})
+        cudaFree(p);
+}
+
+std::vector<double> list(const char *text)
+{
+    std::vector<double> out;
+    for (char *at = const_cast<char *>(text); *at;) {
+        out.push_back(strtod(at, &at));
+        at += *at == ',';
+    }
+    return out;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    auto ms = list(argc > 1 ? argv[1] : "16384,65536");
+    auto nnz = list(argc > 2 ? argv[2] : "15,29,50,100,300,911");
+    int repeats = argc > 3 ? atoi(argv[3]) : 30;
+    OK(cublasLtCreate(&lt));
+    lt_workspace = device<char>(WORKSPACE);
+    for (double m : ms)
+        for (double n : nnz)
+            bench((int)m, n, repeats);
+    return 0;
+}

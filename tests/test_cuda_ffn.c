@@ -1,0 +1,513 @@
+/* The cuda backend's feed-forward kernels against the reference row: counts and
+ * patterns equal, values close; right at every density; a row's bits free of
+ * its place, of the other rows and of what is counted. Exits 77 without a GPU.
+ * No forks: a CUDA context doesn't survive one. */
+#include <config.h>
+
+#include "tests/cuda_case.h"
+
+/* y is rounded to bf16 once (2^-9), and on the dense path h too: relative to
+ * the norm of the row's sums. */
+#define Y_BOUND 6e-3
+/* A gate beyond 256 is rounded to bf16. */
+#define L1_BOUND 4e-3
+
+static void check_y(const struct cuda_case *c)
+{
+    for (int64_t r = 0; r < c->rows; r++) {
+        double far = 0, size = 0;
+        bool is_finite = true;
+        for (int64_t i = 0; i < c->d; i++)
+            is_finite &= isfinite(c->want_y[r * c->d + i]) != 0;
+        for (int64_t i = 0; i < c->d; i++) {
+            double want = (double)c->want_y[r * c->d + i];
+            double got = (double)c->y[r * c->d + i];
+            if (!is_finite) {
+                ck_assert_msg(!isfinite(got), "y[%lld][%lld] = %g, not %g",
+                              (long long)r, (long long)i, got, want);
+                continue;
+            }
+            far += (got - want) * (got - want);
+            size += want * want;
+        }
+        ck_assert_msg(!is_finite || far <= Y_BOUND * Y_BOUND * size + 1e-12,
+                      "row %lld: y is %g of %g away", (long long)r, sqrt(far),
+                      sqrt(size));
+    }
+}
+
+#define SAME(field, n)                                                       \
+    for (int64_t i_ = 0; i_ < (int64_t)(n); i_++)                            \
+    ck_assert_msg(c->obs.field[i_] == c->want.field[i_],                     \
+                  #field "[%lld] = %lld, not %lld (f %lld, rows %lld)",      \
+                  (long long)i_, (long long)c->obs.field[i_],                \
+                  (long long)c->want.field[i_], (long long)c->f,             \
+                  (long long)c->rows)
+
+static void check_obs(const struct cuda_case *c)
+{
+    SAME(nnz, 2 * c->rows);
+    SAME(fired, 2 * c->f);
+    SAME(first, 2 * c->f);
+    SAME(last, 2 * c->f);
+    SAME(seen, 1);
+    SAME(tiles[0], 65);
+    SAME(tiles[1], 129);
+    SAME(tiles[2], 257);
+    ck_assert_int_eq(c->obs.bad_row, c->want.bad_row);
+    ck_assert_int_eq(c->obs.bad_neuron, c->want.bad_neuron);
+    for (int64_t r = 0; r < c->rows; r++) {
+        double want = (double)c->want.l1[r], got = (double)c->obs.l1[r];
+        ck_assert_msg(isfinite(want) ? fabs(got - want) <= L1_BOUND * want
+                                     : !isfinite(got),
+                      "l1[%lld] = %g, not %g", (long long)r, got, want);
+    }
+}
+
+static int count_of(const struct cuda_case *c, int64_t cell)
+{
+    uint32_t w = c->count[cell];
+    return (int)((w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24));
+}
+
+/* Counts of quarters, and where a tile fits its entries, against the
+ * reference's act(gate). Also what overflows. */
+static void check_packed(const struct cuda_case *c)
+{
+    int64_t tiles = (c->f + 255) / 256;
+    uint64_t tiles_over = 0, rows_over = 0, routed = 0;
+    float *a = tw_alloc((size_t)(tiles * 256), sizeof *a);
+    for (int64_t r = 0; r < c->rows; r++) {
+        int64_t sum = 0;
+        bool is_over = false;
+        for (int64_t n = 0; n < tiles * 256; n++) {
+            double in = 0;
+            const float *w = c->is_gated ? c->gate : c->up;
+            const float *b = c->is_gated ? c->gate_bias : c->up_bias;
+            for (int64_t i = 0; n < c->f && i < c->d; i++)
+                in += (double)c->x[r * c->d + i] * (double)w[n * c->d + i];
+            if (c->has_bias && n < c->f)
+                in += (double)b[n];
+            a[n] = n < c->f ? (float)tw_activation_apply(&c->desc.activation, in)
+                            : 0;
+        }
+        for (int64_t t = 0; t < tiles; t++) {
+            int64_t cell = r * tiles + t;
+            int all = count_of(c, cell), place = 0;
+            uint32_t want = 0;
+            for (int n = 0; n < 256; n++)
+                want += (uint32_t)(a[t * 256 + n] != 0) << 8 * (n / 64);
+            ck_assert_msg(want == c->count[cell], "count %08x, not %08x",
+                          (unsigned)c->count[cell], (unsigned)want);
+            sum += all;
+            tiles_over += all > c->slots;
+            is_over |= all > c->slots;
+            if (all > c->slots || c->path == TW_FFN_DENSE)
+                continue;
+            for (int n = 0; n < 256; n++) {
+                if (a[t * 256 + n] == 0)
+                    continue;
+                uint32_t entry = c->entry[cell * c->slots + place++];
+                uint32_t bits = entry & 0xffffff00u;
+                float value;
+                memcpy(&value, &bits, 4);
+                ck_assert_int_eq(entry & 255, n);
+                ck_assert(isnan(a[t * 256 + n])
+                              ? isnan(value)
+                              : !(fabsf(value - a[t * 256 + n]) >
+                                  8e-3f * fabsf(a[t * 256 + n])));
+            }
+            ck_assert_int_eq(place, all);
+        }
+        rows_over += is_over;
+        routed += is_over || (c->row_limit >= 0 && sum > c->row_limit);
+    }
+    tw_free(a);
+    bool is_dense = c->path == TW_FFN_DENSE;
+    ck_assert_int_eq(c->obs.overflow_tiles, is_dense ? 0 : tiles_over);
+    ck_assert_int_eq(c->obs.overflow_rows, is_dense ? 0 : rows_over);
+    ck_assert_int_eq(c->obs.dense_rows, is_dense ? (uint64_t)c->rows : routed);
+}
+
+static void check_all(struct cuda_case *c)
+{
+    case_run(c);
+    case_refer(c);
+    check_packed(c);
+    check_obs(c);
+    check_y(c);
+}
+
+/* ---- a grid of shapes, densities, kinds ---- */
+
+static const struct {
+    int64_t rows, f, d;
+} shapes[] = {
+    {1, 8, 8},      {2, 200, 16},   {17, 256, 64},  {127, 257, 72},
+    {128, 264, 64}, {129, 512, 8},  {255, 33, 264}, {256, 256, 256},
+    {257, 600, 40}, {300, 130, 88}, {385, 65, 136}, {33, 1100, 1032},
+    {5, 3000, 24},  {64, 40, 2312}, {3, 9, 4616},
+};
+
+static const struct {
+    const char *act;
+    bool is_gated, has_bias;
+    float shift; /* in standard deviations of the gate */
+} kinds[] = {
+    {"relu", true, false, 0},    {"relu", true, true, 2.2f},
+    {"relu2", true, true, 1},    {"fatrelu:3.5", true, true, 1},
+    {"relu", false, true, 1},    {"relu2", false, false, 0},
+    {"relu", true, true, 100},   {"relu", true, true, -9},
+    {"fatrelu:2", false, true, 0},
+};
+
+#define KINDS (sizeof kinds / sizeof kinds[0])
+#define SHAPES (sizeof shapes / sizeof shapes[0])
+
+static struct cuda_case grid_case(size_t i)
+{
+    size_t s = i / KINDS, k = i % KINDS;
+    struct cuda_case c = {.rows = shapes[s].rows, .f = shapes[s].f,
+                          .d = shapes[s].d, .act = kinds[k].act,
+                          .is_gated = kinds[k].is_gated,
+                          .has_bias = kinds[k].has_bias, .row_limit = -1,
+                          .has_residual = i % 3 != 0,
+                          .skip_every = i % 2 ? 5 : 0};
+    c.shift = floorf(kinds[k].shift * sqrtf((float)(2 * c.d)));
+    return c;
+}
+
+START_TEST(sparse_equals_the_reference)
+{
+    struct cuda_case c = grid_case((size_t)_i);
+    case_make(&c);
+    check_all(&c);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(dense_equals_the_reference)
+{
+    struct cuda_case c = grid_case((size_t)_i);
+    c.path = TW_FFN_DENSE;
+    case_make(&c);
+    check_all(&c);
+    case_fini(&c);
+}
+END_TEST
+
+/* ---- slots and routes ---- */
+
+/* Row r has exactly r active neurons in each tile. */
+static void make_staircase(struct cuda_case *c)
+{
+    case_make(c);
+    memset(c->x, 0, (size_t)(c->rows * c->d) * sizeof *c->x);
+    for (int64_t r = 0; r < c->rows; r++)
+        c->x[r * c->d + r % c->d] = 1;
+    for (int64_t n = 0; n < c->f; n++)
+        for (int64_t i = 0; i < c->d; i++)
+            c->gate[n * c->d + i] = n * 7 % 256 < i ? 3 : -1;
+}
+
+static const int slots_tried[] = {1, 2, 7, 8, 31, 32, 63, 64, 255, 256};
+
+START_TEST(every_count_with_slots)
+{
+    struct cuda_case c = {.rows = 257, .d = 264, .f = 512, .act = "relu",
+                          .is_gated = true, .has_residual = true,
+                          .row_limit = -1, .slots = slots_tried[_i],
+                          .skip_every = 3};
+    make_staircase(&c);
+    check_all(&c);
+    case_fini(&c);
+}
+END_TEST
+
+static const int limits_tried[] = {0, 1, 100, 101, 512, INT32_MAX};
+
+START_TEST(row_limit_routes)
+{
+    struct cuda_case c = {.rows = 257, .d = 264, .f = 512, .act = "relu",
+                          .is_gated = true, .row_limit = limits_tried[_i],
+                          .slots = 256};
+    make_staircase(&c);
+    check_all(&c);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(every_variant_of_unpack)
+{
+    struct cuda_case c = {.rows = 130, .d = 1000, .f = 900, .act = "relu",
+                          .is_gated = _i % 2, .has_bias = true, .shift = 60,
+                          .row_limit = -1, .variant = _i / 2,
+                          .has_residual = true};
+    case_make(&c);
+    check_all(&c);
+    case_fini(&c);
+}
+END_TEST
+
+/* ---- values that aren't finite, and zeros of both signs ---- */
+
+START_TEST(odd_values)
+{
+    bool is_gated = _i % 2, is_dense = _i / 2 % 2;
+    struct cuda_case c = {.rows = 140, .d = 72, .f = 300, .act = "relu",
+                          .is_gated = is_gated, .row_limit = -1, .shift = 20,
+                          .has_bias = _i / 4 % 2,
+                          .path = is_dense ? TW_FFN_DENSE : TW_FFN_TWELL,
+                          .skip_every = 4};
+    case_make(&c);
+    for (int64_t i = 0; i < c.d; i++) {
+        c.x[3 * c.d + i] = -0.0f;
+        c.x[4 * c.d + i] = 0.0f;
+    }
+    // an inactive neuron's h is 0 whatever its up value is, where the reference
+    // has 0 times Inf: let rows with Inf fire everywhere
+    for (int64_t n = 0; n < c.f && is_gated; n++) {
+        c.gate[n * c.d + 6] = 1;
+        c.gate[n * c.d + 71] = -1;
+    }
+    c.x[77 * c.d + 5] = NAN;
+    c.x[78 * c.d + 6] = INFINITY;
+    c.x[139 * c.d + 71] = -INFINITY;
+    check_all(&c);
+    ck_assert_int_eq(c.obs.bad_row, 77);
+    case_fini(&c);
+}
+END_TEST
+
+/* ---- one row, one result ---- */
+
+static struct cuda_case mixed_case(int i)
+{
+    return (struct cuda_case){.rows = 517, .d = 200, .f = 700, .act = "relu",
+                              .is_gated = i % 2, .has_bias = true,
+                              .shift = 15, .row_limit = i % 2 ? 130 : 45,
+                              .slots = 64,
+                              .path = i / 2 ? TW_FFN_DENSE : TW_FFN_TWELL,
+                              .has_residual = true};
+}
+
+/* Turns the integers into what rounds in every sum. */
+static void roughen(struct cuda_case *c)
+{
+    uint32_t seed = 77;
+    float *v[] = {c->x, c->up, c->down};
+    int64_t n[] = {c->rows * c->d, c->f * c->d, c->f * c->d};
+    for (int k = 0; k < 3; k++)
+        for (int64_t i = 0; i < n[k]; i++)
+            v[k][i] = (v[k][i] + (float)(case_random(&seed) % 512) / 512 - 0.5f);
+    for (int64_t i = 0; i < n[0]; i++) // what bf16 holds
+        c->x[i] = tw_bf16_to_f32(twp_bf16_of(c->x[i]));
+}
+
+START_TEST(runs_are_equal_counted_or_not)
+{
+    struct cuda_case c = mixed_case(_i);
+    case_make(&c);
+    roughen(&c);
+    size_t n = (size_t)(c.rows * c.d);
+    case_run(&c);
+    ck_assert(_i >= 2 || (c.obs.dense_rows > 0 &&
+                          c.obs.dense_rows < (uint64_t)c.rows));
+    uint16_t *first = own(&c, n, 2);
+    float *l1 = own(&c, (size_t)c.rows, sizeof *l1);
+    memcpy(first, c.y_bits, n * 2);
+    memcpy(l1, c.obs.l1, (size_t)c.rows * sizeof *l1);
+    for (int run = 0; run < 20; run++) {
+        c.is_off = run % 4 == 3;
+        case_run(&c);
+        ck_assert_mem_eq(first, c.y_bits, n * 2);
+        ck_assert_mem_eq(l1, c.obs.l1, (size_t)c.rows * sizeof *l1);
+    }
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(a_row_is_free_of_its_place)
+{
+    struct cuda_case c = mixed_case(_i), other = mixed_case(_i);
+    other.rows = 211;
+    case_make(&c);
+    case_make(&other);
+    roughen(&c);
+    roughen(&other);
+    size_t bytes = (size_t)c.d * sizeof *c.x;
+    for (int64_t r = 0; r < other.rows; r++) {
+        int64_t from = (r * 37 + 11) % c.rows;
+        memcpy(other.x + r * c.d, c.x + from * c.d, bytes);
+        memcpy(other.residual + r * c.d, c.residual + from * c.d, bytes);
+    }
+    int64_t n = c.f * c.d;
+    memcpy(other.up, c.up, (size_t)n * sizeof *c.up);
+    memcpy(other.down, c.down, (size_t)n * sizeof *c.down);
+    case_run(&c);
+    case_run(&other);
+    for (int64_t r = 0; r < other.rows; r++) {
+        int64_t from = (r * 37 + 11) % c.rows;
+        ck_assert_mem_eq(other.y_bits + r * c.d, c.y_bits + from * c.d,
+                         (size_t)c.d * 2);
+        ck_assert_mem_eq(other.obs.l1 + r, c.obs.l1 + from, 4);
+        ck_assert_int_eq(other.obs.nnz[r], c.obs.nnz[from]);
+    }
+    case_fini(&c);
+    case_fini(&other);
+}
+END_TEST
+
+/* ---- the paper's layer ---- */
+
+/* Rows of a big layer, each the same as alone in a small batch that the
+ * reference can do. */
+START_TEST(big_layer_equals_its_rows_alone)
+{
+    struct cuda_case c = {.rows = 4101, .d = 2048, .f = 5632, .act = "relu",
+                          .is_gated = true, .has_bias = true, .shift = 130,
+                          .row_limit = 150, .slots = 16, .has_residual = true,
+                          .path = _i ? TW_FFN_DENSE : TW_FFN_TWELL};
+    struct cuda_case few = c;
+    few.rows = 6;
+    case_make(&c);
+    case_make(&few);
+    size_t bytes = (size_t)c.d * sizeof *c.x;
+    for (int64_t r = 0; r < few.rows; r++) {
+        int64_t from = r * 820;
+        memcpy(few.x + r * c.d, c.x + from * c.d, bytes);
+        memcpy(few.residual + r * c.d, c.residual + from * c.d, bytes);
+    }
+    check_all(&few);
+    case_run(&c);
+    for (int64_t r = 0; r < few.rows; r++) {
+        int64_t from = r * 820;
+        ck_assert_mem_eq(few.y_bits + r * c.d, c.y_bits + from * c.d,
+                         (size_t)c.d * 2);
+        ck_assert_int_eq(few.obs.nnz[r], c.obs.nnz[from]);
+        ck_assert_mem_eq(few.obs.l1 + r, c.obs.l1 + from, 4);
+    }
+    uint64_t nnz = 0, fired = 0, tiles = 0;
+    for (int64_t r = 0; r < c.rows; r++)
+        nnz += c.obs.nnz[c.rows + r];
+    for (int64_t n = 0; n < c.f; n++)
+        fired += c.obs.fired[c.f + n];
+    for (uint64_t i = 0; i <= 256; i++)
+        tiles += i * c.obs.tiles[2][i];
+    ck_assert_int_eq(nnz, fired);
+    ck_assert_int_eq(nnz, tiles);
+    case_fini(&c);
+    case_fini(&few);
+}
+END_TEST
+
+/* ---- the table's row ---- */
+
+START_TEST(ops_row_equals_the_reference)
+{
+    extern const struct tw_ops tw_ops_cuda;
+    const struct tw_ops *ops = &tw_ops_cuda;
+    struct cuda_case c = {.rows = 150, .d = 64, .f = 500, .act = "relu",
+                          .is_gated = true, .has_bias = true, .shift = 10,
+                          .row_limit = -1, .has_residual = true,
+                          .skip_every = 7};
+    case_make(&c);
+    int64_t offset[2] = {0, c.rows}, zero = 0, n = c.rows * c.d;
+    struct tw_batch batch = {.rows = c.rows, .seqs = 1, .offset = offset,
+                             .document = &zero, .start = &zero,
+                             .row_class = c.row_class};
+    void *ctx = NULL, *x = NULL, *y = NULL;
+    struct tw_ffn *ffn = NULL;
+    TW_OK_OR_FAIL(ops->init(&(struct tw_ops_config){0}, &ctx, &c.err), c.err);
+    TW_OK_OR_FAIL(ops->alloc(ctx, n, &x, &c.err), c.err);
+    TW_OK_OR_FAIL(ops->alloc(ctx, n, &y, &c.err), c.err);
+    TW_OK_OR_FAIL(ops->ffn_load(ctx, &c.desc, &ffn, &c.err), c.err);
+    case_refer(&c);
+    for (int batches = 0; batches < 3; batches++) {
+        TW_OK_OR_FAIL(ops->start(ctx, &batch, &c.err), c.err);
+        TW_OK_OR_FAIL(ops->upload(ctx, x, c.x, n, &c.err), c.err);
+        TW_OK_OR_FAIL(ops->upload(ctx, y, c.residual, n, &c.err), c.err);
+        tw_layer_obs_reset(&c.obs, c.rows);
+        TW_OK_OR_FAIL(ops->ffn(ctx, y, x, y, ffn, &c.probes, &c.obs, &c.err),
+                      c.err);
+        TW_OK_OR_FAIL(ops->download(ctx, c.y, y, n, &c.err), c.err);
+        TW_OK_OR_FAIL(ops->finish(ctx, &c.err), c.err);
+        check_obs(&c);
+        check_y(&c);
+    }
+    ops->ffn_free(ctx, ffn);
+    ops->free(ctx, x);
+    ops->free(ctx, y);
+    ops->fini(ctx);
+    case_fini(&c);
+}
+END_TEST
+
+START_TEST(what_it_cannot_is_named)
+{
+    struct cuda_case c = {.rows = 1, .d = 8, .f = 8, .act = "silu",
+                          .is_gated = true, .row_limit = -1};
+    case_make(&c);
+    struct tw_ffn *ffn = NULL;
+    TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_UNSUPPORTED,
+                  "silu", c.err);
+    c.desc.activation.act = TW_ACT_RELU;
+    c.desc.gate.cols = 9;
+    TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_MISMATCH,
+                  "gate is 8 x 9, not 8 x 8", c.err);
+    struct tw_active topk;
+    c.err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_active_parse("topk:3", &topk, &c.err), c.err);
+    struct tw_probes probes = {1, &topk};
+    uint32_t defs;
+    TW_FAILS_WITH(twp_counts_defs(&probes, &defs, &c.err), TW_ERR_UNSUPPORTED,
+                  "topk:3", c.err);
+    case_fini(&c);
+}
+END_TEST
+
+static Suite *cuda_suite(void)
+{
+    Suite *suite = suite_create("cuda_ffn");
+    TCase *tc = tcase_create("grid");
+    tcase_add_loop_test(tc, sparse_equals_the_reference, 0, SHAPES * KINDS);
+    tcase_add_loop_test(tc, dense_equals_the_reference, 0, SHAPES * KINDS);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("routes");
+    tcase_add_loop_test(tc, every_count_with_slots, 0,
+                        sizeof slots_tried / sizeof slots_tried[0]);
+    tcase_add_loop_test(tc, row_limit_routes, 0,
+                        sizeof limits_tried / sizeof limits_tried[0]);
+    tcase_add_loop_test(tc, every_variant_of_unpack, 0, 14);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("odd");
+    tcase_add_loop_test(tc, odd_values, 0, 8);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("same");
+    tcase_add_loop_test(tc, runs_are_equal_counted_or_not, 0, 4);
+    tcase_add_loop_test(tc, a_row_is_free_of_its_place, 0, 4);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("big");
+    tcase_add_loop_test(tc, big_layer_equals_its_rows_alone, 0, 2);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("table");
+    tcase_add_test(tc, ops_row_equals_the_reference);
+    tcase_add_test(tc, what_it_cannot_is_named);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
+
+int main(void)
+{
+    struct tw_error err = {0};
+    if (twp_device_open(0, &the_device, &err) != TW_OK) {
+        printf("skipped: %s\n", err.text);
+        return 77;
+    }
+    SRunner *runner = srunner_create(cuda_suite());
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
