@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr int K = 2048, N = 5632, ROTATE = 3, WARM_UPS = 3;
+constexpr int K = 2048, N = 5632, ROTATE = 3, WARM_UPS = 3, VARIANTS = 5;
 constexpr size_t WORKSPACE = 64 << 20;
 
 #define OK(call)                                                              \
@@ -295,11 +295,12 @@ void bench(int m, double nnz, int repeats)
                            sparse.call.work.packed};
         OK(tw_launch_pack(&dev, &a, 0, &err));
     };
-    auto unpack = [&](int i, int variant, bool is_counting) {
-        twp_unpack_args a = {sparse.call.work.packed, sparse.call.work.is_routed, m, K, x[i], wu,
+    auto unpack = [&](int i, int variant, bool is_counting, bool is_hide) {
+        twp_unpack_args a = {sparse.call.work.packed, sparse.call.work.list_of_h,
+                             sparse.call.work.is_routed, m, K, x[i], wu,
                              sparse.ffn->down_t, NULL, NULL, residual, y,
                              is_counting ? sparse.call.counts : twp_counts{}, variant};
-        OK(tw_launch_unpack(&a, 0, &err));
+        OK(is_hide ? tw_launch_hide(&a, 0, &err) : tw_launch_add(&a, 0, &err));
     };
     auto route = [&](int) {
         twp_route_args a = {sparse.call.work.packed, m, INT32_MAX, false,
@@ -352,10 +353,12 @@ void bench(int m, double nnz, int repeats)
     if (mean / m < 400) {
         forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});
         forms.push_back({"sparse FFN (none)", [&](int i) { run(plain, i, y); }, {}});
-        for (int v = 0; v <= 6; v++)
-            forms.push_back({"  unpack variant " + std::to_string(v),
-                             [&, v](int i) { unpack(i, v, false); }, {}});
-        forms.push_back({"  unpack variant 3, counts", [&](int i) { unpack(i, 3, true); }, {}});
+        forms.push_back({"  hide, counts", [&](int i) { unpack(i, 0, true, true); }, {}});
+        for (int v = 0; v <= VARIANTS; v++) {
+            std::string name = " variant " + std::to_string(v);
+            forms.push_back({"  hide" + name, [&, v](int i) { unpack(i, v, false, true); }, {}});
+            forms.push_back({"  add" + name, [&, v](int i) { unpack(i, v, false, false); }, {}});
+        }
     }
     time_forms(forms, repeats);
     printf("\nM %d, mean non-zeros %.1f, rows routed %u; rel. difference to cuBLASLt: sparse %.2e, "

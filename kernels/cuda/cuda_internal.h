@@ -36,6 +36,7 @@ struct tw_ffn {
 /* The parts of a workspace for up to `rows` rows. */
 struct twp_work {
     struct twp_packed packed;
+    struct twp_list list_of_h;
     uint8_t *is_routed;
     int32_t *block_routed, *list, *actual;
     void *x, *h;

@@ -4,9 +4,11 @@
  *
  * Shapes: h [rows][cols], Wd [d][cols], y and residual [..][d], bf16; the sum,
  * bias and residual are added in fp32 and rounded once. FLOPs 2 rows cols d.
- * Grid: as in pack.cu; 4 stages of 48 KiB, no staged tile: the epilogue stores
- * from registers, since its mainloop is cols / 64 steps long. Warps 1-3 sum the
- * rows' partial l1 while the first column tile is multiplied. */
+ * Grid, stages: as in pack.cu. While a tile is multiplied, warps 1-3 write the
+ * last one out of its staged form and fill that with the residual of this one,
+ * 16 bytes a lane; they also sum the rows' partial l1. Lost: residual and y
+ * straight from and to the fragments' 4-byte places, 1.24 of cuBLASLt's product
+ * with its residual. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/product.cuh"
 
@@ -14,7 +16,9 @@ namespace {
 
 using namespace product;
 
-constexpr int STAGES = 4;
+constexpr int STAGES = 3;
+constexpr int ROW_BYTES = TILE_N * 2;
+constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 constexpr uint32_t FULL_WARP = 0xffffffffu;
 
 struct DownParams {
@@ -33,35 +37,47 @@ __device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int pl
     return rows.list ? rows.list[place] : place;
 }
 
-__device__ __forceinline__ void store_half(const float (&d)[128], const DownParams &p, int place,
-                                           int tile, int rows)
+/* The staged residual, if any, becomes y. */
+__device__ __forceinline__ void stage_half(const float (&d)[128], const DownParams &p,
+                                           uint32_t staged, int tile)
 {
-    int lane = threadIdx.x % 32;
-    int column = tile * TILE_N + 2 * (lane % 4);
+    uint32_t base = staged_base(staged, ROW_BYTES);
+    const float2 *bias = nullptr;
+    if (p.bias)
+        bias = reinterpret_cast<const float2 *>(p.bias + tile * TILE_N) + threadIdx.x % 4;
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        int mine = place + threadIdx.x % 128 / 32 * 16 + lane / 4 + 8 * i;
-        if (mine >= rows)
-            continue;
-        int64_t at = number_of(p.rows, mine) * p.d;
+    for (int j = 0; j < TILE_N / 8; j += 2) {
+        uint32_t v[4] = {};
+        if (p.residual)
+            hopper::load_blocks(base ^ (j << 4), v);
 #pragma unroll
-        for (int j = 0; j < TILE_N / 8; j++) {
-            int c = column + 8 * j;
-            if (c >= p.d)
-                continue;
-            float low = d[4 * j + 2 * i], high = d[4 * j + 2 * i + 1];
-            if (p.bias) {
-                float2 b = __ldg(reinterpret_cast<const float2 *>(p.bias + c));
-                low += b.x;
-                high += b.y;
-            }
-            if (p.residual) {
-                uint32_t r = *reinterpret_cast<const uint32_t *>(p.residual + at + c);
-                low += common::low_half(r);
-                high += common::high_half(r);
-            }
-            *reinterpret_cast<uint32_t *>(p.y + at + c) = hopper::round_pair(low, high);
+        for (int i = 0; i < 4; i++) { // block i: chunk j + i / 2, rows 8 (i % 2) on
+            float2 b = bias ? __ldg(bias + 4 * (j + i / 2)) : make_float2(0, 0);
+            v[i] = hopper::round_pair(d[4 * j + 2 * i] + b.x + common::low_half(v[i]),
+                                      d[4 * j + 2 * i + 1] + b.y + common::high_half(v[i]));
         }
+        hopper::store_blocks(base ^ (j << 4), v[0], v[1], v[2], v[3]);
+    }
+}
+
+/* A half tile's rows between shared memory and y or the residual. */
+template <bool IS_LOAD>
+__device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, int place,
+                                          int tile, int rows)
+{
+    int lane = threadIdx.x % 32, column = tile * TILE_N + 8 * lane;
+    if (column >= p.d)
+        return;
+#pragma unroll 4
+    for (int r = threadIdx.x / 32 - 1; r < HALF_ROWS; r += HELPERS / 32) {
+        if (place + r >= rows)
+            break;
+        int64_t at = number_of(p.rows, place + r) * p.d + column;
+        uint32_t chunk = staged_chunk(staged, ROW_BYTES, r, lane);
+        if (IS_LOAD)
+            store_chunk(chunk, *reinterpret_cast<const uint4 *>(p.residual + at));
+        else
+            *reinterpret_cast<uint4 *>(p.y + at) = load_chunk(chunk);
     }
 }
 
@@ -81,11 +97,38 @@ __device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
     }
 }
 
+__device__ __forceinline__ void help(const DownParams &p, uint32_t staged, Schedule at, int rows)
+{
+    for (bool is_first = true; at.has(); is_first = false) {
+        Schedule last = at;
+        if (!is_first)
+            at.next();
+        for (int half = 0; half < 2; half++) {
+            uint32_t mine = staged + half * HALF_BYTES;
+            if (!is_first) {
+                hopper::named_sync(STAGED + half, HANDOVER);
+                move_rows<false>(p, mine, last.row_tile * TILE_M + half * HALF_ROWS,
+                                 last.column_tile, rows);
+            }
+            if (!at.has())
+                continue;
+            __syncwarp();
+            if (p.residual)
+                move_rows<true>(p, mine, at.row_tile * TILE_M + half * HALF_ROWS, at.column_tile,
+                                rows);
+            __syncwarp();
+            hopper::named_arrive(TAKEN + half, HANDOVER);
+        }
+        if (p.counts.is_on && at.has() && at.column_tile == 0)
+            sum_l1(p, at.row_tile * TILE_M, rows);
+    }
+}
+
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     down_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ uint8_t raw[];
-    Smem<STAGES> smem(raw, 0);
+    Smem<STAGES> smem(raw, STAGED_BYTES);
     int rows = p.rows.actual ? *p.rows.actual : p.rows.rows;
     if (rows == 0)
         return;
@@ -99,10 +142,8 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                 load_tile(smem, ring, &p.h, &p.down, at.row_tile * TILE_M,
                           at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
                           at.rank);
-        } else if (threadIdx.x >= 32 && p.counts.is_on) {
-            for (; at.has(); at.next())
-                if (at.column_tile == 0)
-                    sum_l1(p, at.row_tile * TILE_M, rows);
+        } else if (threadIdx.x >= 32) {
+            help(p, smem.staged, at, rows);
         }
         __syncwarp();
     } else {
@@ -112,10 +153,11 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         for (; at.has(); at.next()) {
             float d[128];
             multiply_tile(d, smem, ring, half, p.steps);
-            store_half(d, p, at.row_tile * TILE_M + half * HALF_ROWS, at.column_tile, rows);
+            hopper::named_sync(TAKEN + half, HANDOVER);
+            stage_half(d, p, smem.staged + half * HALF_BYTES, at.column_tile);
+            hopper::named_arrive(STAGED + half, HANDOVER);
         }
     }
-    __syncwarp();
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
@@ -136,7 +178,7 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
                     args->counts};
-    int bytes = smem_bytes(STAGES, 0);
+    int bytes = smem_bytes(STAGES, STAGED_BYTES);
     cudaFuncSetAttribute(down_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
     down_kernel<<<blocks, THREADS, bytes, stream>>>(p);

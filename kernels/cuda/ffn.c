@@ -1,7 +1,7 @@
 /* A feed-forward layer on the device: its weights, its workspace, the order of
  * its kernels.
  *
- *   sparse: pack, route, unpack, then gather, hidden, down for routed rows
+ *   sparse: pack, route, gather, hide, add; hidden and down for routed rows
  *   dense:  hidden, route (which only sums), down
  *
  * How many rows are routed is known to the device alone: the kernels read it
@@ -245,6 +245,10 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     if (ffn->is_dense)
         return at;
     w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
+    w->list_of_h.room = ffn->tiles * ffn->slots;
+    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
+    w->list_of_h.pair =
+        place(memory, &at, r * (size_t)w->list_of_h.room * 8);
     w->is_routed = place(memory, &at, r);
     w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
     w->list = place(memory, &at, r * sizeof *w->list);
@@ -361,13 +365,15 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                  struct tw_error *err)
 {
     struct twp_unpack_args args = {
-        .in = call->work.packed, .is_routed = call->work.is_routed,
+        .in = call->work.packed, .list = call->work.list_of_h,
+        .is_routed = call->work.is_routed,
         .rows = call->rows, .d = ffn->d, .x = call->x,
         .up = ffn->is_gated ? ffn->up : NULL, .down = ffn->down_t,
         .up_bias = ffn->is_gated ? ffn->up_bias : NULL,
         .down_bias = ffn->down_bias, .residual = call->residual, .y = call->y,
         .counts = call->counts, .variant = ffn->variant};
-    return tw_launch_unpack(&args, stream, err);
+    enum tw_status status = tw_launch_hide(&args, stream, err);
+    return status == TW_OK ? tw_launch_add(&args, stream, err) : status;
 }
 
 static enum tw_status run_gather(const struct tw_ffn *ffn,

@@ -174,10 +174,7 @@ __device__ __forceinline__ void write_rows(const HiddenParams &p, uint32_t stage
          r += HELPERS / 32 * AT_ONCE) {
         if (place + r >= rows || column >= p.cols)
             continue;
-        uint4 v;
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                     : "r"(staged_chunk(staged, COLS * 2, r, chunk)));
+        uint4 v = load_chunk(staged_chunk(staged, COLS * 2, r, chunk));
         *reinterpret_cast<uint4 *>(p.h + (place + r) * p.stride + column) = v;
     }
 }

@@ -227,6 +227,15 @@ __device__ __forceinline__ void store_blocks(uint32_t address, uint32_t a, uint3
                  : "memory");
 }
 
+/* The inverse: four 8 x 8 blocks into registers. */
+__device__ __forceinline__ void load_blocks(uint32_t address, uint32_t (&v)[4])
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "r"(address)
+                 : "memory");
+}
+
 /* Rounds to bf16 and cuts below zero; NaN stays. */
 __device__ __forceinline__ uint32_t relu_pair(float low, float high)
 {

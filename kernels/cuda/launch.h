@@ -7,7 +7,8 @@
  *
  *     tw_launch_pack     x, W -> counts and entries          (pack.cu)
  *     tw_launch_route    counts -> row sums, tiles, routes    (route.cu)
- *     tw_launch_unpack   entries -> y, rows that stay         (unpack.cu)
+ *     tw_launch_hide     entries -> lists of h, rows that stay (unpack.cu)
+ *     tw_launch_add      lists -> y                           (unpack.cu)
  *     tw_launch_gather   routed rows of x, their list         (route.cu)
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
  *     tw_launch_down     h -> y, scattered                    (down.cu)
@@ -49,6 +50,13 @@ struct twp_packed {
     int32_t cols, tiles, slots;
     uint32_t *count; /* [rows][tiles] */
     uint32_t *entry; /* [rows][tiles][slots] */
+};
+
+/* The entries of rows that stay sparse, as lists of (neuron, h as fp32 bits). */
+struct twp_list {
+    int32_t room;   /* tiles * slots */
+    uint32_t *n;    /* [rows] their number; UINT32_MAX: the row is routed */
+    uint32_t *pair; /* [rows][room][2] */
 };
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.
@@ -134,6 +142,7 @@ TW_MUST_USE enum tw_status tw_launch_gather(const struct twp_gather_args *args,
 
 struct twp_unpack_args {
     struct twp_packed in;
+    struct twp_list list;     /* hide writes it, add reads it */
     const uint8_t *is_routed; /* [rows] left alone; NULL: none */
     int32_t rows, d;
     const void *x;            /* [rows][d]; gated only */
@@ -143,12 +152,15 @@ struct twp_unpack_args {
     const void *residual;     /* [rows][d] or NULL; may be y */
     void *y;                  /* [rows][d] */
     struct twp_counts counts;
-    int variant;              /* 0: the fastest known; else see unpack.cu */
+    int variant;              /* 0: the fastest known; tests try others */
 };
 
-TW_MUST_USE enum tw_status tw_launch_unpack(const struct twp_unpack_args *args,
-                                            struct CUstream_st *stream,
-                                            struct tw_error *err);
+TW_MUST_USE enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
+                                          struct CUstream_st *stream,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_launch_add(const struct twp_unpack_args *args,
+                                         struct CUstream_st *stream,
+                                         struct tw_error *err);
 
 struct twp_hidden_args {
     const struct twp_map *x, *gate, *up; /* host; gate NULL: plain */

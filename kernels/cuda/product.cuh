@@ -179,6 +179,23 @@ __device__ __forceinline__ uint32_t staged_chunk(uint32_t staged, int row_bytes,
     return staged + row * row_bytes + ((chunk ^ (row % 8)) << 4);
 }
 
+__device__ __forceinline__ uint4 load_chunk(uint32_t address)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(address)
+                 : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_chunk(uint32_t address, uint4 v)
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
 } // namespace product
 
 #endif
