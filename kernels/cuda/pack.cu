@@ -92,30 +92,72 @@ __device__ __forceinline__ uint32_t square_bits(uint4 v)
     return mask;
 }
 
-/* One row of a tile, by a warp: its count word and its entries. chunk: the
- * address of this lane's 8 columns. */
-template <int ACT>
-__device__ __forceinline__ void pack_row(uint32_t chunk, uint32_t valid, int slots,
-                                         uint32_t *count, uint32_t *entry)
+/* Where a warp's row goes. */
+struct RowOut {
+    uint32_t *count, *entry;
+};
+
+/* ROWS rows of a tile at once, by a warp, so that their latencies overlap: count
+ * words and entries. chunk: the address of this lane's 8 columns of a row. */
+template <int ACT, int ROWS>
+__device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_t valid, int slots,
+                                          const RowOut (&out)[ROWS])
 {
     int lane = threadIdx.x % 32;
-    uint4 v = load_chunk(chunk);
-    uint32_t mask = valid & (ACT == TW_ACT_RELU2 ? square_bits(v) : nonzero_bits(v));
-    int mine = __popc(mask);
-    uint32_t counts = __reduce_add_sync(FULL_WARP, mine << (lane & 24));
-    int slot = 0; // entries in the lanes below, from the bits of their numbers
+    uint32_t mask[ROWS], counts[ROWS];
+    int slot[ROWS] = {}; // entries in the lanes below, from the bits of their numbers
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        uint4 v = load_chunk(chunk[r]);
+        mask[r] = valid & (ACT == TW_ACT_RELU2 ? square_bits(v) : nonzero_bits(v));
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        counts[r] = __reduce_add_sync(FULL_WARP, __popc(mask[r]) << (lane & 24));
 #pragma unroll
     for (int bit = 0; bit < 4; bit++)
-        slot += __popc(__ballot_sync(FULL_WARP, mine >> bit & 1) & ((1u << lane) - 1)) << bit;
-    if (lane == 0)
-        *count = counts;
-    int total = __dp4a(counts, 0x01010101u, 0u);
-    if (total > slots)
-        return;
-    for (uint32_t *to = entry + slot; mask; mask &= mask - 1) {
-        int i = __ffs(mask) - 1;
-        float r = __uint_as_float(load_half(chunk + 2 * i) << 16);
-        *to++ = __float_as_uint(common::packed_value<ACT>(r)) | (8 * lane + i);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            uint32_t lanes = __ballot_sync(FULL_WARP, __popc(mask[r]) >> bit & 1);
+            slot[r] += __popc(lanes & ((1u << lane) - 1)) << bit;
+        }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        if (lane == 0)
+            *out[r].count = counts[r];
+        if ((int)__dp4a(counts[r], 0x01010101u, 0u) > slots)
+            mask[r] = 0;
+        uint32_t *to = out[r].entry + slot[r];
+        for (; mask[r]; mask[r] &= mask[r] - 1) {
+            int i = __ffs(mask[r]) - 1;
+            float value = __uint_as_float(load_half(chunk[r] + 2 * i) << 16);
+            *to++ = __float_as_uint(common::packed_value<ACT>(value)) | (8 * lane + i);
+        }
+    }
+}
+
+/* A half tile's rows, warp after warp. */
+template <int ACT>
+__device__ __forceinline__ void pack_half(const struct twp_packed &out, uint32_t staged, int64_t row,
+                                          int rows, int tile, uint32_t valid)
+{
+    constexpr int STEP = HELPERS / 32;
+    int lane = threadIdx.x % 32, r = threadIdx.x / 32 - 1;
+    int64_t cell = (row + r) * out.tiles + tile;
+    RowOut at = {out.count + cell, out.entry + cell * out.slots};
+    int64_t cells = STEP * out.tiles, entries = cells * out.slots;
+#pragma unroll 1
+    for (; r + STEP < rows; r += 2 * STEP) {
+        const RowOut both[2] = {at, {at.count + cells, at.entry + entries}};
+        const uint32_t chunks[2] = {staged_chunk(staged, ROW_BYTES, r, lane),
+                                    staged_chunk(staged, ROW_BYTES, r + STEP, lane)};
+        pack_rows<ACT, 2>(chunks, valid, out.slots, both);
+        at = {at.count + 2 * cells, at.entry + 2 * entries};
+    }
+    if (r < rows) {
+        const uint32_t chunk[1] = {staged_chunk(staged, ROW_BYTES, r, lane)};
+        const RowOut one[1] = {at};
+        pack_rows<ACT, 1>(chunk, valid, out.slots, one);
     }
 }
 
@@ -123,25 +165,15 @@ __device__ __forceinline__ void pack_row(uint32_t chunk, uint32_t valid, int slo
 template <int ACT>
 __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged, Schedule at)
 {
-    constexpr int STEP = HELPERS / 32;
-    int lane = threadIdx.x % 32, first = threadIdx.x / 32 - 1;
+    int lane = threadIdx.x % 32;
     for (; at.has(); at.next()) {
         int room = p.out.cols - at.column_tile * TWP_TILE - 8 * lane; // columns of mine
         uint32_t valid = room >= 8 ? 0xff : room > 0 ? (1u << room) - 1 : 0;
         for (int half = 0; half < 2; half++) {
             int row = at.row_tile * TILE_M + half * HALF_ROWS;
-            int rows = min(HALF_ROWS, p.rows - row);
-            int64_t cell = (int64_t)(row + first) * p.out.tiles + at.column_tile;
-            uint32_t *count = p.out.count + cell, *entry = p.out.entry + cell * p.out.slots;
-            uint32_t from = staged + half * HALF_ROWS * ROW_BYTES;
             hopper::named_sync(STAGED + half, HANDOVER);
-#pragma unroll 1
-            for (int r = first; r < rows; r += STEP) {
-                pack_row<ACT>(staged_chunk(from, ROW_BYTES, r, lane), valid, p.out.slots, count,
-                              entry);
-                count += STEP * p.out.tiles;
-                entry += (int64_t)STEP * p.out.tiles * p.out.slots;
-            }
+            pack_half<ACT>(p.out, staged + half * HALF_ROWS * ROW_BYTES, row,
+                           min(HALF_ROWS, p.rows - row), at.column_tile, valid);
             __syncwarp();
             if (at.has_next())
                 hopper::named_arrive(TAKEN + half, HANDOVER);
