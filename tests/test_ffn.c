@@ -156,6 +156,8 @@ START_TEST(equals_the_reference)
 {
     int shape = _i % COUNT(shapes), kind = _i / COUNT(shapes) % COUNT(kinds);
     int simd = _i / COUNT(shapes) / COUNT(kinds);
+    if (simd > 0 && (shape + kind) % 3 != 0)
+        return; // a third of the cases for the narrower sets
     setenv("TW_SIMD", simds[simd], 1);
     struct ffn_case c = {.d = shapes[shape].d, .f = shapes[shape].f};
     case_rows(&c, shapes[shape].rows);

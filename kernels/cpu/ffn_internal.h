@@ -83,6 +83,8 @@ struct twp_work {
     float *act, *hid;     /* [chunk][padded], dense rows; else hid [padded] */
     uint64_t *bits;       /* [padded / 64] of a row, twice */
     double *lane;         /* [chunk][16] */
+    uint16_t *cursor;     /* [chunk] next slot of the tile at hand */
+    bool *is_routed;      /* [chunk] */
     uint32_t *neuron;     /* [padded] list of a row */
     float *value, *hidden;
     uint64_t *key, *key2; /* [padded] for top-k and top-p */
@@ -100,7 +102,7 @@ struct twp_ffn_call {
     struct tw_layer_obs *obs; /* NULL: nothing is counted */
     int64_t rows;
     bool is_dense;             /* every row takes the dense path */
-    bool is_by_tile;           /* tiles may be passed one after another */
+    bool is_by_tile;           /* a row may be passed in parts */
     int64_t *list;             /* [rows] of the dense region */
     bool *is_routed;           /* [rows] noted by the sparse region */
     struct twp_counts **counts; /* [workers], NULL until it works */

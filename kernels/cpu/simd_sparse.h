@@ -139,27 +139,47 @@ FN void rows_of(const struct twp_rows *rows, const uint32_t *neuron, int64_t i,
     }
 }
 
+static TWP_TARGET void up_pass(const struct twp_sparse *s, const float *x,
+                               const uint32_t *neuron, const float *a,
+                               float *h, int64_t n)
+{
+    const char *row[4], *next[4];
+    for (int64_t i = 0, step; i < n; i += step) {
+        step = n - i >= 4 ? 4 : 1;
+        float sum[4];
+        rows_of(&s->up, neuron, i, n, row);
+        rows_of(&s->up, neuron, i + step, n, next);
+        dots(s->up.dtype, (int)step, x, row, next, s->width, sum);
+        for (int64_t e = i; e < i + step; e++)
+            h[e] = a[e] * (s->up_bias ? sum[e - i] + s->up_bias[neuron[e]]
+                                      : sum[e - i]);
+    }
+}
+
+static TWP_TARGET void down_pass(const struct twp_sparse *s, float *y,
+                                 const uint32_t *neuron, const float *h,
+                                 int64_t n)
+{
+    const char *row[4], *next[4];
+    for (int64_t i = 0, step; i < n; i += step) {
+        step = n - i >= 4 ? 4 : 1;
+        rows_of(&s->down, neuron, i, n, row);
+        rows_of(&s->down, neuron, i + step, n, next);
+        axpys(s->down.dtype, (int)step, y, h + i, row, next, s->width);
+    }
+}
+
+/* All dots, then all sums into y: the dots of one group needn't wait for the
+ * last one's h. */
 static TWP_TARGET void sparse(const struct twp_sparse *s, const float *x,
                               float *y, const uint32_t *neuron, const float *a,
                               float *h, int64_t n)
 {
-    const char *up[4], *down[4], *next_up[4], *next_down[4];
-    for (int64_t i = 0, step; i < n; i += step) {
-        step = n - i >= 4 ? 4 : 1;
-        float sum[4];
-        rows_of(&s->down, neuron, i, n, down);
-        rows_of(&s->down, neuron, i + step, n, next_down);
-        if (s->up.data) {
-            rows_of(&s->up, neuron, i, n, up);
-            rows_of(&s->up, neuron, i + step, n, next_up);
-            dots(s->up.dtype, (int)step, x, up, next_up, s->width, sum);
-        }
-        for (int64_t e = 0; e < step; e++) {
-            float bias = s->up_bias ? s->up_bias[neuron[i + e]] : 0;
-            h[i + e] = s->up.data ? a[i + e] * (sum[e] + bias) : a[i + e];
-        }
-        axpys(s->down.dtype, (int)step, y, h + i, down, next_down, s->width);
-    }
+    if (s->up.data)
+        up_pass(s, x, neuron, a, h, n);
+    else
+        memcpy(h, a, (size_t)n * sizeof *h);
+    down_pass(s, y, neuron, h, n);
 }
 
 /* bf16 rows are read as (evens, odds) of 2 VW, the others as they stand. */
