@@ -1,6 +1,7 @@
 /* The sparse pass: up and down over a chunk's packed entries.
  *
- *   h = a (x W_up^T + b_up) at the packed columns; y = residual + h W_down^T + b
+ *   h = a (x W_up^T + b_up) at the packed columns; y = residual + h W_down^T +
+ * b
  *
  * Shapes: rows of x and y [width]; W_up [d_ff][width] where it lies in the
  * checkpoint, W_down^T [d_ff][width]. FLOPs 4 d_model and bytes 2 d_model
@@ -24,9 +25,9 @@
 static int64_t columns_at_once(const struct twp_ffn_call *call,
                                const struct tw_twell *t, int64_t rows)
 {
-    int64_t pair = call->ffn->width *
-                   (int64_t)(tw_dtype_size(call->sparse.up.dtype) +
-                             tw_dtype_size(call->sparse.down.dtype));
+    int64_t pair =
+        call->ffn->width * (int64_t)(tw_dtype_size(call->sparse.up.dtype) +
+                                     tw_dtype_size(call->sparse.down.dtype));
     if (!call->is_by_tile || call->ffn->desc.d_ff * pair <= 2 * CACHED_BYTES)
         return 0;
     int64_t entries = 0;
@@ -111,8 +112,7 @@ static void columns_after_columns(const struct twp_ffn_call *call,
     const struct tw_twell *t = &work->pack;
     int64_t width = call->ffn->width;
     for (int64_t r = 0; r < rows; r++)
-        start_row(call, work, row, r, work->x + r * width,
-                  work->y + r * width);
+        start_row(call, work, row, r, work->x + r * width, work->y + r * width);
     for (int64_t tile = 0; tile < t->tiles; tile++) {
         memset(work->cursor, 0, (size_t)rows * sizeof *work->cursor);
         for (int64_t to = columns; to <= TWP_TILE; to += columns)

@@ -46,7 +46,9 @@ static void lay_out(const struct twp_ffn_call *call, struct walk *walk,
     work->x = take(walk, chunk * width, sizeof(float));
     work->y = take(walk, chunk * width, sizeof(float));
     work->pack = (struct tw_twell){
-        .rows = chunk, .cols = ffn->desc.d_ff, .tiles = ffn->tiles,
+        .rows = chunk,
+        .cols = ffn->desc.d_ff,
+        .tiles = ffn->tiles,
         .slots = ffn->slots,
         .count = take(walk, cells, sizeof(uint16_t)),
         .value = take(walk, cells * ffn->slots, sizeof(float)),

@@ -8,10 +8,10 @@
  *
  * Four entries share the loads of x and the loads and stores of y. Each entry's
  * dot runs in two vectors of partial sums and one tree, and y takes entries one
- * after another, so that how entries are grouped changes no bit. bf16 is widened
- * in registers, 2 VW at once: the even elements by a shift, the odd ones by a
- * mask, which is why x and y stand in the order (evens, odds) of 2 VW. The next
- * four entries' rows are called in while these are worked on. */
+ * after another, so that how entries are grouped changes no bit. bf16 is
+ * widened in registers, 2 VW at once: the even elements by a shift, the odd
+ * ones by a mask, which is why x and y stand in the order (evens, odds) of 2
+ * VW. The next four entries' rows are called in while these are worked on. */
 #ifndef TW_KERNELS_CPU_SIMD_SPARSE_H
 #define TW_KERNELS_CPU_SIMD_SPARSE_H
 
@@ -44,8 +44,8 @@ FN void call_in(enum tw_dtype dtype, const char *row, int64_t i)
 }
 
 FN void dots_as(enum tw_dtype dtype, int n, const float *x,
-                const char *const *row, const char *const *next,
-                int64_t width, float *out)
+                const char *const *row, const char *const *next, int64_t width,
+                float *out)
 {
     vec even[4] = {{0}, {0}, {0}, {0}}, odd[4] = {{0}, {0}, {0}, {0}};
     for (int64_t i = 0; i < width; i += 2 * VW) {
@@ -64,8 +64,7 @@ FN void dots_as(enum tw_dtype dtype, int n, const float *x,
 }
 
 FN void axpys_as(enum tw_dtype dtype, int n, float *y, const float *h,
-                 const char *const *row, const char *const *next,
-                 int64_t width)
+                 const char *const *row, const char *const *next, int64_t width)
 {
     for (int64_t i = 0; i < width; i += 2 * VW) {
         vec y0 = load(y + i), y1 = load(y + i + VW), low, high;
@@ -81,33 +80,32 @@ FN void axpys_as(enum tw_dtype dtype, int n, float *y, const float *h,
     }
 }
 
-#define DOTS_AND_AXPYS(name, dtype)                                          \
-    static TWP_TARGET void dots_##name(                                      \
-        int n, const float *x, const char *const *row,                       \
-        const char *const *next, int64_t width, float *out)                  \
-    {                                                                        \
-        if (n == 4)                                                          \
-            dots_as(dtype, 4, x, row, next, width, out);                     \
-        else                                                                 \
-            dots_as(dtype, 1, x, row, next, width, out);                     \
-    }                                                                        \
-    static TWP_TARGET void axpys_##name(                                     \
-        int n, float *y, const float *h, const char *const *row,             \
-        const char *const *next, int64_t width)                              \
-    {                                                                        \
-        if (n == 4)                                                          \
-            axpys_as(dtype, 4, y, h, row, next, width);                      \
-        else                                                                 \
-            axpys_as(dtype, 1, y, h, row, next, width);                      \
+#define DOTS_AND_AXPYS(name, dtype)                                            \
+    static TWP_TARGET void dots_##name(                                        \
+        int n, const float *x, const char *const *row,                         \
+        const char *const *next, int64_t width, float *out)                    \
+    {                                                                          \
+        if (n == 4)                                                            \
+            dots_as(dtype, 4, x, row, next, width, out);                       \
+        else                                                                   \
+            dots_as(dtype, 1, x, row, next, width, out);                       \
+    }                                                                          \
+    static TWP_TARGET void axpys_##name(                                       \
+        int n, float *y, const float *h, const char *const *row,               \
+        const char *const *next, int64_t width)                                \
+    {                                                                          \
+        if (n == 4)                                                            \
+            axpys_as(dtype, 4, y, h, row, next, width);                        \
+        else                                                                   \
+            axpys_as(dtype, 1, y, h, row, next, width);                        \
     }
 DOTS_AND_AXPYS(f32, TW_F32)
 DOTS_AND_AXPYS(bf16, TW_BF16)
 DOTS_AND_AXPYS(f16, TW_F16)
 #undef DOTS_AND_AXPYS
 
-FN void dots(enum tw_dtype dtype, int n, const float *x,
-             const char *const *row, const char *const *next, int64_t width,
-             float *out)
+FN void dots(enum tw_dtype dtype, int n, const float *x, const char *const *row,
+             const char *const *next, int64_t width, float *out)
 {
     if (dtype == TW_BF16)
         dots_bf16(n, x, row, next, width, out);
@@ -140,8 +138,8 @@ FN void rows_of(const struct twp_rows *rows, const uint32_t *neuron, int64_t i,
 }
 
 static TWP_TARGET void up_pass(const struct twp_sparse *s, const float *x,
-                               const uint32_t *neuron, const float *a,
-                               float *h, int64_t n)
+                               const uint32_t *neuron, const float *a, float *h,
+                               int64_t n)
 {
     const char *row[4], *next[4];
     for (int64_t i = 0, step; i < n; i += step) {

@@ -2,9 +2,8 @@
 #include <config.h>
 
 #if defined(__x86_64__)
-#define TWP_VW 8
-#define TWP_TARGET                                                           \
-    __attribute__((target("avx2,fma,f16c,bmi,bmi2,popcnt")))
+#define TWP_VW     8
+#define TWP_TARGET __attribute__((target("avx2,fma,f16c,bmi,bmi2,popcnt")))
 
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/simd_count.h"

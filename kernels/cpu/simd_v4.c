@@ -3,8 +3,9 @@
 
 #if defined(__x86_64__)
 #define TWP_VW 16
-#define TWP_TARGET                                                           \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt")))
+#define TWP_TARGET                                                             \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,"  \
+                          "bmi,bmi2,popcnt")))
 
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/simd_count.h"
