@@ -225,6 +225,11 @@ static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
     if (status == TW_OK)
         status = prepare(s, err);
     s->report->times.load = tw_session_clock() - begin;
+    if (status == TW_OK && s->o->is_dry_run)
+        tw_log(TW_LOG_INFO,
+               "dry run: model and text can be opened; %s, ctx %lld, nothing "
+               "counted",
+               s->model->activation.name, (long long)s->text.ctx);
     if (status != TW_OK || s->o->is_dry_run)
         return status;
     s->report->vocab = s->model->vocab;

@@ -61,6 +61,16 @@ TW_MUST_USE enum tw_status tw_session_open(struct tw_session *session,
                                            struct tw_error *err);
 void tw_session_close(struct tw_session *session);
 
+/* Parts of the commits, inside a transaction (session_facts.c). */
+void tw_session_gather(struct tw_session *session);
+TW_MUST_USE enum tw_status tw_session_put_lists(struct tw_session *session,
+                                                struct tw_error *err);
+TW_MUST_USE enum tw_status tw_session_put_corpora(struct tw_session *session,
+                                                  bool is_last,
+                                                  struct tw_error *err);
+TW_MUST_USE enum tw_status tw_session_put_pieces(struct tw_session *session,
+                                                 struct tw_error *err);
+
 /* The first commit: the run's row with its facts, definitions, tags, corpora,
  * token pieces; or for --resume the comparison with the stored run and its
  * counts. Sets is_resumed; report->was_complete if there is nothing to do. */

@@ -149,6 +149,11 @@ later junk.txt.gz junk.txt.gz
 later bad.jsonl bad.jsonl
 later nojson.jsonl nojson.jsonl
 later blank.jsonl blank.jsonl
+refused "h that overflows" 1 "layer 1" "$tw" profile -m bad/huge-weights \
+    -f bad/good.txt --db later.sqlite --name huge
+equal "names layer, token and neuron, and stays as failed" "$(sql later.sqlite \
+    "SELECT status, cause LIKE '%layer%token%neuron%' FROM run_info
+     WHERE run = 'huge'" | tail -n 1)" "failed,1"
 refused "empty.txt" ! "empty.txt" "$tw" profile -m "$tiny" -f bad/empty.txt \
     --db later.sqlite --name empty
 refused "empty prompt" ! "" "$tw" profile -m "$tiny" -p "" --db later.sqlite \
