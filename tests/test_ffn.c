@@ -78,21 +78,15 @@ START_TEST(applies_a_definition)
 END_TEST
 
 /* Row r's input is the unit vector r % 8, and column r % 8 of the gate says
- * which neurons fire: how many in the first tile and in the second; 63, 64 and
- * 65 stand for S - 1, S and S + 1 of the layer's S slots. */
+ * which neurons fire: how many in the first tile and in the second; there are
+ * 64 slots. */
+_Static_assert(TWP_SLOTS == 64, "rows stand at 63, 64 and 65");
 static const int fire[8][2] = {{0, 0},  {63, 0}, {64, 64},   {65, 0},
                                {0, 65}, {3, 1},  {256, 256}, {64, 63}};
 
 static const struct case_kind hot_kinds[] = {
     {"relu", TW_BF16, TW_BF16, TW_BF16, true, false, 0, TW_FFN_TWELL},
     {"relu", TW_F32, TW_F32, TW_F32, true, false, 0, TW_FFN_TWELL}};
-static const int hot_slots[] = {TWP_SLOTS, TWP_SLOTS_F32};
-
-static int firing(int kind, int k, int tile)
-{
-    int n = fire[k][tile];
-    return n >= 63 && n <= 65 ? hot_slots[kind] + n - 64 : n;
-}
 
 static void one_hot(struct ffn_case *c, int64_t rows, int kind)
 {
@@ -103,9 +97,8 @@ static void one_hot(struct ffn_case *c, int64_t rows, int kind)
         c->x[r * c->d + r % 8] = 1;
     for (int64_t n = 0; n < c->f; n++)
         for (int k = 0; k < 8; k++)
-            c->gate[n * c->d + k] = n % 256 < firing(kind, k, (int)(n / 256))
-                                        ? (float)(1 + n % 3)
-                                        : -1;
+            c->gate[n * c->d + k] =
+                n % 256 < fire[k][n / 256] ? (float)(1 + n % 3) : -1;
     c->desc.gate = store_matrix(c, c->gate, TW_BF16, c->f, c->d);
 }
 
@@ -122,8 +115,7 @@ START_TEST(routes_rows_that_overflow_and_no_others)
     ck_assert_int_eq(c.obs.dense_rows, 20 * 3);
     for (int64_t r = 0; r < c.rows; r++)
         ck_assert_int_eq(c.obs.nnz[c.rows + r],
-                         firing(_i, (int)(r % 8), 0) +
-                             firing(_i, (int)(r % 8), 1));
+                         fire[r % 8][0] + fire[r % 8][1]);
     case_fini(&c);
 }
 END_TEST

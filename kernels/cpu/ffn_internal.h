@@ -12,11 +12,13 @@
 #include "kernels/cpu/simd.h"
 #include "kernels/twell.h"
 
-/* Slots of a tile of 256, by the type of the rows that the sparse pass reads: a
- * row is routed near where the pass stops paying. Measured break-even against
- * three big BLAS calls: above 20 % for 16-bit rows, 15 % for float. */
-#define TWP_SLOTS     64
-#define TWP_SLOTS_F32 48
+/* Slots of a tile of 256. A routed row costs the gate's product and then three,
+ * so routing pays only where the sparse pass costs more than three products:
+ * near 25 % for float rows, later for 16-bit ones. With 48 slots float layers
+ * at 16 % were 1.4 times slower. Whole layers that dense products serve better
+ * are a plan's choice (TW_FFN_DENSE). */
+#define TWP_SLOTS 64
+
 /* Groups of rows in a chunk: as many as 1 MiB of packed x holds, 8 to 16. With
  * 16 instead of 8, 384 x 1024 takes 0.93 of the time (W is read half as often).
  */
@@ -46,7 +48,7 @@ struct tw_ffn {
     struct tw_ffn_desc desc;
     struct tw_active apply; /* desc.apply points here, or NULL */
     const struct twp_simd *simd;
-    int slots;                  /* TWP_SLOTS or TWP_SLOTS_F32 */
+    int slots;                  /* TWP_SLOTS */
     int64_t tiles;              /* of d_ff */
     int64_t padded;             /* d_ff rounded up to whole tiles */
     int64_t width;              /* d_model rounded up to 32 */

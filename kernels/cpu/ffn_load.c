@@ -84,8 +84,7 @@ enum tw_status twp_cpu_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
         ffn->desc.apply = &ffn->apply;
     }
     ffn->simd = twp_simd_find();
-    bool is_wide = desc->up.dtype == TW_F32 && desc->down.dtype == TW_F32;
-    ffn->slots = is_wide ? TWP_SLOTS_F32 : TWP_SLOTS;
+    ffn->slots = TWP_SLOTS;
     ffn->tiles = tw_twell_tiles(desc->d_ff);
     ffn->padded = ffn->tiles * TWP_TILE;
     ffn->width = (desc->d_model + TWP_PANEL - 1) / TWP_PANEL * TWP_PANEL;

@@ -80,29 +80,44 @@ FN void axpys_as(enum tw_dtype dtype, int n, float *y, const float *h,
     }
 }
 
+#define BY_COUNT(n, of)                                                        \
+    switch (n) {                                                               \
+    case 4:                                                                    \
+        of(4);                                                                 \
+        break;                                                                 \
+    case 3:                                                                    \
+        of(3);                                                                 \
+        break;                                                                 \
+    case 2:                                                                    \
+        of(2);                                                                 \
+        break;                                                                 \
+    default:                                                                   \
+        of(1);                                                                 \
+    }
 #define DOTS_AND_AXPYS(name, dtype)                                            \
     static TWP_TARGET void dots_##name(                                        \
         int n, const float *x, const char *const *row,                         \
         const char *const *next, int64_t width, float *out)                    \
     {                                                                          \
-        if (n == 4)                                                            \
-            dots_as(dtype, 4, x, row, next, width, out);                       \
-        else                                                                   \
-            dots_as(dtype, 1, x, row, next, width, out);                       \
+        BY_COUNT(n, DOTS_OF_##name)                                            \
     }                                                                          \
     static TWP_TARGET void axpys_##name(                                       \
         int n, float *y, const float *h, const char *const *row,               \
         const char *const *next, int64_t width)                                \
     {                                                                          \
-        if (n == 4)                                                            \
-            axpys_as(dtype, 4, y, h, row, next, width);                        \
-        else                                                                   \
-            axpys_as(dtype, 1, y, h, row, next, width);                        \
+        BY_COUNT(n, AXPYS_OF_##name)                                           \
     }
+#define DOTS_OF_f32(n)   dots_as(TW_F32, n, x, row, next, width, out)
+#define DOTS_OF_bf16(n)  dots_as(TW_BF16, n, x, row, next, width, out)
+#define DOTS_OF_f16(n)   dots_as(TW_F16, n, x, row, next, width, out)
+#define AXPYS_OF_f32(n)  axpys_as(TW_F32, n, y, h, row, next, width)
+#define AXPYS_OF_bf16(n) axpys_as(TW_BF16, n, y, h, row, next, width)
+#define AXPYS_OF_f16(n)  axpys_as(TW_F16, n, y, h, row, next, width)
 DOTS_AND_AXPYS(f32, TW_F32)
 DOTS_AND_AXPYS(bf16, TW_BF16)
 DOTS_AND_AXPYS(f16, TW_F16)
 #undef DOTS_AND_AXPYS
+#undef BY_COUNT
 
 FN void dots(enum tw_dtype dtype, int n, const float *x, const char *const *row,
              const char *const *next, int64_t width, float *out)
@@ -143,7 +158,7 @@ static TWP_TARGET void up_pass(const struct twp_sparse *s, const float *x,
 {
     const char *row[4], *next[4];
     for (int64_t i = 0, step; i < n; i += step) {
-        step = n - i >= 4 ? 4 : 1;
+        step = n - i < 4 ? n - i : 4;
         float sum[4];
         rows_of(&s->up, neuron, i, n, row);
         rows_of(&s->up, neuron, i + step, n, next);
@@ -160,7 +175,7 @@ static TWP_TARGET void down_pass(const struct twp_sparse *s, float *y,
 {
     const char *row[4], *next[4];
     for (int64_t i = 0, step; i < n; i += step) {
-        step = n - i >= 4 ? 4 : 1;
+        step = n - i < 4 ? n - i : 4;
         rows_of(&s->down, neuron, i, n, row);
         rows_of(&s->down, neuron, i + step, n, next);
         axpys(s->down.dtype, (int)step, y, h + i, row, next, s->width);
