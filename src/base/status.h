@@ -22,7 +22,8 @@ extern "C" {
     X(ERR_DB, -11, "database error")                                     \
     X(ERR_STOPPED, -12, "stopped at a checkpoint") /* exit 75 */         \
     X(ERR_OVERFLOW, -13, "a sum exceeds 64 bits")                        \
-    X(ERR_LOST, -14, "complete, but something was lost") /* exit 3 */
+    X(ERR_LOST, -14, "complete, but something was lost") /* exit 3 */   \
+    X(ERR_BUSY, -15, "in use by another program")
 
 enum tw_status {
 #define TW_STATUS_ENUM(name, value, text) TW_##name = value,

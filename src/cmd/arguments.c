@@ -184,19 +184,28 @@ enum tw_status tw_arguments_parse(int argc, char **argv,
     return status;
 }
 
+void tw_shell_word(struct tw_strbuf *line, const char *word)
+{
+    bool is_plain = *word && !word[strcspn(word, " \t\n\"'\\$`*?;&|<>()[]{}~#!")];
+    if (is_plain) {
+        tw_strbuf_puts(line, word);
+        return;
+    }
+    tw_strbuf_puts(line, "'");
+    for (const char *c = word; *c; c++) {
+        if (*c == '\'')
+            tw_strbuf_puts(line, "'\\''");
+        else
+            tw_strbuf_append(line, c, 1);
+    }
+    tw_strbuf_puts(line, "'");
+}
+
 void tw_command_line(struct tw_strbuf *line, int argc, char **argv)
 {
     tw_strbuf_puts(line, "twellscope");
     for (int i = 0; i < argc; i++) {
-        bool is_plain = *argv[i] && !argv[i][strcspn(argv[i], " \t\n\"'\\$`*?;"
-                                                              "&|<>()[]{}~#!")];
-        tw_strbuf_puts(line, is_plain ? " " : " '");
-        for (const char *c = argv[i]; *c; c++) {
-            if (*c == '\'')
-                tw_strbuf_puts(line, "'\\''");
-            else
-                tw_strbuf_append(line, c, 1);
-        }
-        tw_strbuf_puts(line, is_plain ? "" : "'");
+        tw_strbuf_puts(line, " ");
+        tw_shell_word(line, argv[i]);
     }
 }

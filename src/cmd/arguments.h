@@ -52,6 +52,8 @@ TW_MUST_USE enum tw_status tw_arguments_parse(
     int argc, char **argv, const struct tw_argument *arguments, void *request,
     bool *wants_help, const char **words, int max_words, struct tw_error *err);
 
+/* Appends a word as a shell would have to be given it. */
+void tw_shell_word(struct tw_strbuf *line, const char *word);
 /* "twellscope NAME ARG...", with quotes where a shell needs them. */
 void tw_command_line(struct tw_strbuf *line, int argc, char **argv);
 

@@ -6,6 +6,17 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "db/store.h"
+#include "kernels/ops.h"
+
+#if defined(__clang__)
+#define TW_COMPILER "clang"
+#elif defined(__GNUC__)
+#define TW_COMPILER "gcc"
+#else
+#define TW_COMPILER "cc"
+#endif
+
 static const char purpose[] =
     "counts which neurons of a language model fire, layer by layer";
 
@@ -49,14 +60,14 @@ void tw_help_command(FILE *out, const struct tw_command *command)
 
 void tw_help_version(FILE *out)
 {
-    fprintf(out, "twellscope %s\ncompiler: %s\nbackends: cpu%s\n",
-            PACKAGE_VERSION, __VERSION__,
-#ifdef HAVE_CUDA
-            ", cuda"
-#else
-            ""
-#endif
-    );
+    const struct tw_ops *ops;
+    struct tw_error why = {0};
+    bool has_cuda = tw_ops_find("cuda", &ops, &why) == TW_OK;
+    fprintf(out, "twellscope %s\ncompiler: %s %s\nSQLite: %s\nbackends: cpu%s\n",
+            PACKAGE_VERSION, TW_COMPILER, __VERSION__, tw_store_library(),
+            has_cuda ? ", cuda" : "");
+    if (!has_cuda)
+        fprintf(out, "no cuda: %s\n", why.text);
 }
 
 /* Text for roff: backslashes and hyphens kept, no line taken for a request. */

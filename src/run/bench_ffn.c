@@ -4,6 +4,7 @@
 #include "run/bench_ffn.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -261,7 +262,7 @@ static void fini(struct bench *b)
         tw_free(owned[i]);
 }
 
-enum tw_status tw_bench_ffn(const struct tw_bench_ffn_options *options,
+enum tw_status tw_bench_ffn(struct tw_bench_ffn_options *options,
                             struct tw_bench_ffn_result *results,
                             struct tw_error *err)
 {
@@ -276,6 +277,9 @@ enum tw_status tw_bench_ffn(const struct tw_bench_ffn_options *options,
         describe(&b);
         status = b.ops->init(&config, &b.ctx, err);
     }
+    if (status == TW_OK)
+        snprintf(options->device, sizeof options->device, "%s",
+                 b.ops->device(b.ctx));
     if (status == TW_OK)
         status = b.ops->alloc(b.ctx, elements, &b.x, err);
     if (status == TW_OK)

@@ -25,6 +25,7 @@ struct tw_bench_ffn_options {
     int n_nnz;
     int repetitions;
     uint64_t seed;
+    char device[128];          /* filled: the processor type */
 };
 
 /* One measurement: the same rows by both paths. Times in nanoseconds. */
@@ -37,12 +38,11 @@ struct tw_bench_ffn_result {
     int64_t peak_bytes;        /* of the process */
 };
 
-/* Fills results[n_nnz]. Source of the synthetic gate: x has a constant
+/* Fills results[n_nnz] and options->device. Source of the synthetic gate: x has a constant
  * component, W_g's weight for it is sized so that the wanted share of
  * pre-activations is positive; every neuron equally likely. */
 TW_MUST_USE enum tw_status tw_bench_ffn(
-    const struct tw_bench_ffn_options *options,
-    struct tw_bench_ffn_result *results, struct tw_error *err);
+    struct tw_bench_ffn_options *options, struct tw_bench_ffn_result *results, struct tw_error *err);
 
 /* The mean nnz at which both take equally long, by interpolation in log nnz
  * between neighbours of ascending nnz; NaN where none is crossed. */

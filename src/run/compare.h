@@ -24,6 +24,7 @@ TW_MUST_USE enum tw_status tw_oracle_open(const char *path,
                                           struct tw_error *err);
 void tw_oracle_close(struct tw_oracle *oracle);
 
+bool tw_oracle_has_loss(const struct tw_oracle *oracle);
 /* input_ids, borrowed. */
 const int32_t *tw_oracle_ids(const struct tw_oracle *oracle, int64_t *rows,
                              int64_t *cols);

@@ -107,11 +107,24 @@ static bool is_checkpoint_due(const struct tw_session *s)
     return since >= (automatic > 10 ? automatic : 10);
 }
 
+/* One that meets a reader of the file is left for later, not fatal. */
+static enum tw_status checkpoint(struct tw_session *s, struct tw_error *err)
+{
+    struct tw_error own = {0};
+    enum tw_status status = tw_session_checkpoint(s, false, false, &own);
+    if (status == TW_ERR_BUSY) {
+        tw_log(TW_LOG_WARNING, "%s: this checkpoint is left out", own.text);
+        return TW_OK;
+    }
+    return status == TW_OK ? TW_OK
+                           : tw_error_set(err, status, "%s", own.text);
+}
+
 /* Stops at a checkpoint: the run can be resumed. */
 static enum tw_status stop(struct tw_session *s, const char *why, int64_t rows,
                            struct tw_error *err)
 {
-    enum tw_status status = tw_session_checkpoint(s, false, err);
+    enum tw_status status = tw_session_checkpoint(s, false, true, err);
     if (status != TW_OK)
         return status;
     return tw_error_set(err, TW_ERR_STOPPED,
@@ -161,9 +174,32 @@ static enum tw_status count(struct tw_session *s, double begin,
             tw_session_clock() - begin >= s->o->time_limit_seconds)
             return stop(s, "time limit reached", rows, err);
         if (is_checkpoint_due(s))
-            status = tw_session_checkpoint(s, false, err);
+            status = checkpoint(s, err);
     }
     return status;
+}
+
+/* What --strict refuses of a complete run, from what is stored, so that a
+ * --resume that finds it complete says the same. */
+static enum tw_status check_strict(struct tw_session *s, struct tw_error *err)
+{
+    int64_t dense = 0;
+    size_t at = 0;
+    enum tw_status status = tw_record_dense_rows(s->store, s->run, &dense, err);
+    if (status != TW_OK)
+        return status;
+    if (dense > 0)
+        return tw_error_set(err, TW_ERR_LOST,
+                            "--strict: %lld (token, layer) rows ran dense",
+                            (long long)dense);
+    const char *unused = tw_model_unused(s->model, &at);
+    if (unused)
+        return tw_error_set(err, TW_ERR_LOST, "--strict: tensor '%s' is unused",
+                            unused);
+    if (s->o->limit >= 0)
+        return tw_error_set(err, TW_ERR_LOST,
+                            "--strict: --limit may have cut the text");
+    return TW_OK;
 }
 
 /* The end of counting: parity, the last commit, what --strict refuses. */
@@ -174,31 +210,21 @@ static enum tw_status conclude(struct tw_session *s, struct tw_error *err)
     if (totals.rows == 0 && s->o->shards == 1)
         return tw_error_set(err, TW_ERR_FORMAT, "%s: no text",
                             s->corpus.file[0].path);
-    enum tw_status status = tw_session_checkpoint(s, true, err);
+    enum tw_status status = tw_session_checkpoint(s, true, true, err);
     if (status != TW_OK)
         return status;
     s->report->is_complete = true;
     s->report->tokens = totals.tokens;
     s->report->mean_nll = totals.mean_nll;
-    status = tw_store_analyze(s->store, err);
-    if (status != TW_OK)
-        return status;
+    struct tw_error unimportant = {0};
+    if (tw_store_analyze(s->store, &unimportant) != TW_OK)
+        tw_log(TW_LOG_WARNING, "%s: not analyzed", unimportant.text);
     if (s->oracle && s->is_within)
         tw_log(TW_LOG_INFO, "parity: %s", s->parity);
     if (s->oracle && !s->is_within)
         return tw_error_set(err, TW_ERR_LOST, "parity: out of bounds: %s",
                             s->parity);
-    if (s->o->is_strict && totals.overflow_rows > 0)
-        return tw_error_set(err, TW_ERR_LOST,
-                            "--strict: %lld (token, layer) rows overflowed a "
-                            "tile and ran dense",
-                            (long long)totals.overflow_rows);
-    size_t at = 0;
-    const char *unused = s->o->is_strict ? tw_model_unused(s->model, &at) : NULL;
-    if (unused)
-        return tw_error_set(err, TW_ERR_LOST, "--strict: tensor '%s' is unused",
-                            unused);
-    return TW_OK;
+    return s->o->is_strict ? check_strict(s, err) : TW_OK;
 }
 
 static enum tw_status prepare(struct tw_session *s, struct tw_error *err)
@@ -212,9 +238,6 @@ static enum tw_status prepare(struct tw_session *s, struct tw_error *err)
     if (status == TW_OK && s->oracle)
         status = tw_oracle_prepare(s->oracle, model->layers, model->d_ff,
                                    model->vocab, err);
-    if (status == TW_OK && s->o->is_resume && s->corpus.has_stdin)
-        status = tw_error_set(err, TW_ERR_USAGE,
-                              "--resume cannot go on with standard input");
     return status;
 }
 
@@ -235,6 +258,8 @@ static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
     s->report->vocab = s->model->vocab;
     status = tw_session_begin(s, err);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
+    if (status == TW_OK && s->report->was_complete && s->o->is_strict)
+        status = check_strict(s, err);
     if (status != TW_OK || s->report->was_complete)
         return status;
     s->text.from_document = s->next_document;
@@ -248,7 +273,7 @@ static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
         status = conclude(s, err);
     if (status != TW_OK && status != TW_ERR_STOPPED && s->run &&
         !s->report->is_complete)
-        tw_record_failure(s->store, s->run,
+        tw_record_failure(s->store, s->run, s->writer,
                           err ? err->text : tw_status_text(status));
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "base/active.h"
 #include "base/error.h"
+#include "kernels/activation.h"
 #include "run/profile.h"
 #include "text/batches.h"
 #include "text/tokenizer.h"
@@ -18,6 +19,7 @@ extern "C" {
 #endif
 
 #define TW_MAX_ACTIVE 16
+#define TW_MAX_TAG 120 /* bytes of a tag's key */
 
 struct tw_rules {
     struct tw_active active[TW_MAX_ACTIVE]; /* the first is the primary */

@@ -37,7 +37,8 @@ struct tw_session {
     struct tw_oracle *oracle; /* --compare, else NULL */
     bool is_within;           /* the oracle's bounds, after the last commit */
     char parity[320];         /* and in words */
-    char separator[256]; /* room for the line between documents */
+    const char *separator_line; /* between documents; NULL: none */
+    char separator[256];        /* its room, where the tokenizer names it */
     struct tw_corpus corpus;
     int64_t *file_tokens; /* [corpus.files] text tokens of each */
     struct tw_batch_options text;
@@ -63,8 +64,10 @@ void tw_session_close(struct tw_session *session);
 
 /* Parts of the commits, inside a transaction (session_facts.c). */
 void tw_session_gather(struct tw_session *session);
-TW_MUST_USE enum tw_status tw_session_put_lists(struct tw_session *session,
-                                                struct tw_error *err);
+TW_MUST_USE enum tw_status tw_session_put_definitions(
+    struct tw_session *session, struct tw_error *err);
+TW_MUST_USE enum tw_status tw_session_put_tags(struct tw_session *session,
+                                               struct tw_error *err);
 TW_MUST_USE enum tw_status tw_session_put_corpora(struct tw_session *session,
                                                   bool is_last,
                                                   struct tw_error *err);
@@ -78,9 +81,10 @@ TW_MUST_USE enum tw_status tw_session_begin(struct tw_session *session,
                                             struct tw_error *err);
 /* Counts so far, in one transaction (refused where another process has taken
  * the run over); the last one also what is derived and the
- * status 'complete'. */
+ * status 'complete'. TW_ERR_BUSY where another program reads the file;
+ * is_patient waits for it, minutes if need be. */
 TW_MUST_USE enum tw_status tw_session_checkpoint(struct tw_session *session,
-                                                 bool is_last,
+                                                 bool is_last, bool is_patient,
                                                  struct tw_error *err);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "run/session.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +41,10 @@ static void gather_rules(struct tw_session *s)
     struct tw_facts *f = &s->facts;
     const struct tw_profile_options *o = s->o;
     const struct tw_rules *r = &s->rules;
-    char bos[64];
+    char bos[64], separator[300];
+    snprintf(separator, sizeof separator,
+             strcmp(o->doc_sep, "auto") == 0 ? "auto (%s)" : "%s",
+             s->separator_line ? s->separator_line : "none");
     snprintf(bos, sizeof bos, s->text.bos >= 0 ? "%s (%d)" : "%s (none)",
              r->bos_rule, (int)s->text.bos);
     tw_facts_text(f, "active", "--active", r->active[0].name);
@@ -50,7 +52,7 @@ static void gather_rules(struct tw_session *s)
     tw_facts_int(f, "ctx", "-c", s->text.ctx);
     tw_facts_text(f, "split", "--split",
                   r->split == TW_SPLIT_DOCS ? "docs" : "stream");
-    tw_facts_text(f, "doc_sep", "--doc-sep", o->doc_sep);
+    tw_facts_text(f, "doc_sep", "--doc-sep", separator);
     tw_facts_text(f, "bos", "--bos", bos);
     tw_facts_int(f, "parse_special", "--no-parse-special",
                  !o->no_parse_special);
@@ -71,20 +73,22 @@ void tw_session_gather(struct tw_session *s)
     gather_rules(s);
 }
 
-enum tw_status tw_session_put_lists(struct tw_session *s,
-                                    struct tw_error *err)
+enum tw_status tw_session_put_definitions(struct tw_session *s,
+                                          struct tw_error *err)
 {
     enum tw_status status = TW_OK;
     for (int i = 0; i < s->rules.n_active && status == TW_OK; i++)
         status = tw_store_put_definition(s->store, s->run, i,
                                          s->rules.active[i].name, err);
+    return status;
+}
+
+enum tw_status tw_session_put_tags(struct tw_session *s, struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
     for (int i = 0; i < s->o->n_tags && status == TW_OK; i++) {
         const char *equals = strchr(s->o->tags[i], '=');
-        char key[128];
-        if (!equals || equals == s->o->tags[i] ||
-            equals - s->o->tags[i] >= (ptrdiff_t)sizeof key)
-            return tw_error_set(err, TW_ERR_USAGE,
-                                "--tag: '%s' is not KEY=VALUE", s->o->tags[i]);
+        char key[TW_MAX_TAG + 1];
         snprintf(key, sizeof key, "%.*s", (int)(equals - s->o->tags[i]),
                  s->o->tags[i]);
         status = tw_store_put_tag(s->store, s->run, key, equals + 1, err);

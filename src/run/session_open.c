@@ -24,10 +24,10 @@ double tw_session_clock(void)
  * but its folder must be there. */
 static enum tw_status open_store(struct tw_session *s, struct tw_error *err)
 {
-    if (s->o->is_dry_run)
-        return TW_OK;
     if (access(s->o->db, F_OK) == 0)
-        return tw_store_open(s->o->db, TW_STORE_WRITE, &s->store, err);
+        return tw_store_open(s->o->db,
+                             s->o->is_dry_run ? TW_STORE_READ : TW_STORE_WRITE,
+                             &s->store, err);
     char *folder = tw_strdup(s->o->db);
     if (!folder)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
@@ -50,8 +50,6 @@ static enum tw_status check_name(struct tw_session *s, struct tw_error *err)
     struct tw_error absent = {0};
     if (!s->o->name || !s->store)
         return TW_OK;
-    if (!*s->o->name)
-        return tw_error_set(err, TW_ERR_USAGE, "--name: it is empty");
     enum tw_status status =
         tw_store_run_find(s->store, s->o->name, &run, &absent);
     if (status == TW_ERR_NOT_FOUND)
@@ -112,10 +110,10 @@ static enum tw_status open_corpus(struct tw_session *s, struct tw_error *err)
         .paths = s->o->files,
         .count = s->o->n_files,
         .prompt = s->o->prompt,
-        .text = {.separator = tw_rules_separator(s->o->doc_sep, s->tokenizer,
-                                                 s->separator,
-                                                 sizeof s->separator),
-                 .field = s->o->field}};
+        .text = {.field = s->o->field}};
+    s->separator_line = tw_rules_separator(
+        s->o->doc_sep, s->tokenizer, s->separator, sizeof s->separator);
+    options.text.separator = s->separator_line;
     if (s->o->compare) {
         enum tw_status status =
             tw_oracle_open(s->o->compare, &s->oracle, err);
@@ -180,6 +178,38 @@ static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
     return TW_OK;
 }
 
+/* --compare runs the oracle's own rows: what would change them is refused. */
+static enum tw_status check_compare(struct tw_session *s, struct tw_error *err)
+{
+    int64_t rows, length;
+    const struct tw_profile_options *o = s->o;
+    if (!s->oracle)
+        return TW_OK;
+    tw_oracle_ids(s->oracle, &rows, &length);
+    const struct {
+        bool is_wrong;
+        const char *option;
+    } rules[] = {
+        {s->rules.split != TW_SPLIT_DOCS, "--split stream"},
+        {s->rules.is_bos_forced, "--bos yes"},
+        {s->text.ctx < length, "a -c below the oracle's sequences"},
+        {o->limit >= 0, "--limit"},
+        {o->shards > 1, "--shard"},
+        {o->is_resume, "--resume"},
+        {strcmp(s->rules.skip, "none") != 0, "--skip"},
+        {s->rules.active[0].kind != TW_ACTIVE_HIDDEN,
+         "a first --active other than hidden"},
+        {o->no_loss && tw_oracle_has_loss(s->oracle), "--no-loss"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_wrong)
+            return tw_error_set(err, TW_ERR_USAGE,
+                                "--compare: not with %s: the oracle's rows "
+                                "would not be run as they are",
+                                rules[i].option);
+    return TW_OK;
+}
+
 static enum tw_status open_accumulators(struct tw_session *s,
                                         struct tw_error *err)
 {
@@ -206,7 +236,7 @@ enum tw_status tw_session_open(struct tw_session *s, struct tw_error *err)
     static enum tw_status (*const steps[])(struct tw_session *,
                                            struct tw_error *) = {
         open_store, check_name, open_model, open_tokenizer, open_corpus,
-        choose_text, open_accumulators};
+        choose_text, check_compare, open_accumulators};
     enum tw_status status = tw_rules_parse(s->o, &s->rules, err);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TW_OK; i++)
         status = steps[i](s, err);

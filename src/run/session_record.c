@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analysis/store_profile.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 
@@ -21,7 +22,14 @@ static enum tw_status take_over(struct tw_session *s, struct tw_error *err)
     clock_gettime(CLOCK_REALTIME, &t);
     snprintf(s->writer, sizeof s->writer, "%ld.%lld.%ld", (long)getpid(),
              (long long)t.tv_sec, t.tv_nsec);
-    return tw_store_set_text(s->store, s->run, "writer", s->writer, err);
+    enum tw_status status =
+        tw_store_set_text(s->store, s->run, "writer", s->writer, err);
+    if (status == TW_OK)
+        status = tw_store_set_text(s->store, s->run, "status", "interrupted",
+                                   err);
+    if (status == TW_OK)
+        status = tw_store_set_text(s->store, s->run, "cause", NULL, err);
+    return status;
 }
 
 static enum tw_status check_writer(struct tw_session *s, struct tw_error *err)
@@ -79,6 +87,8 @@ static enum tw_status resume(struct tw_session *s, struct tw_error *err)
         if (status == TW_OK)
             status = take_over(s, err);
         if (status == TW_OK)
+            status = tw_session_put_tags(s, err);
+        if (status == TW_OK)
             status = tw_profile_restore(s->profile, s->store, s->run, err);
         if (status == TW_OK)
             status = tw_store_get_int(s->store, s->run, "next_document",
@@ -112,7 +122,9 @@ static enum tw_status create(struct tw_session *s, int64_t replaced,
     if (status == TW_OK)
         status = take_over(s, err);
     if (status == TW_OK)
-        status = tw_session_put_lists(s, err);
+        status = tw_session_put_definitions(s, err);
+    if (status == TW_OK)
+        status = tw_session_put_tags(s, err);
     if (status == TW_OK)
         status = tw_session_put_corpora(s, false, err);
     if (status == TW_OK)
@@ -156,6 +168,9 @@ enum tw_status tw_session_begin(struct tw_session *s, struct tw_error *err)
             s->run = 0; /* a refused run is left as it was */
         return status;
     }
+    if (old && !s->o->is_replace) /* it came while the model was read */
+        return tw_error_set(err, TW_ERR_EXISTS, "%s: run '%s' is there already",
+                            s->o->db, s->name);
     return create(s, old, err);
 }
 
@@ -166,18 +181,20 @@ static enum tw_status put_text_facts(struct tw_session *s, struct tw_error *err)
     struct tw_profile_totals sums;
     tw_batches_totals(s->batches, &totals);
     tw_profile_totals(s->profile, &sums);
-    int64_t bytes = s->corpus.has_text ? 0 : TW_NULL;
-    for (int i = 0; i < s->corpus.files && s->corpus.has_text; i++)
-        bytes += s->corpus.read[i].bytes;
+    bool has_ids = false;
+    for (int i = 0; i < s->corpus.files; i++)
+        has_ids |= s->corpus.file[i].is_ids;
+    int64_t bytes = has_ids ? TW_NULL : totals.text_bytes;
     enum tw_status status =
         tw_store_set_int(s->store, s->run, "bytes", bytes, err);
     if (status == TW_OK && s->rules.split == TW_SPLIT_STREAM)
         status = tw_store_set_int(s->store, s->run, "documents",
                                   totals.documents, err);
-    /* Bits per byte needs the loss of all the bytes. */
-    bool is_whole = s->corpus.has_text && bytes > 0 && !totals.is_limited &&
-                    s->o->shards == 1 && sums.predicted > 0;
-    double bits = (double)sums.sum_nll / TW_NLL_SCALE / log(2);
+    /* Every text token at the mean loss, so that a shorter context, with more
+     * tokens that have none, does not look better. */
+    bool is_whole = bytes > 0 && !totals.is_limited && s->o->shards == 1 &&
+                    sums.predicted > 0;
+    double bits = sums.mean_nll / log(2) * (double)totals.text_tokens;
     if (status == TW_OK)
         status = tw_store_set_real(s->store, s->run, "bits_per_byte",
                                    is_whole ? bits / (double)bytes : NAN, err);
@@ -186,10 +203,6 @@ static enum tw_status put_text_facts(struct tw_session *s, struct tw_error *err)
 
 static enum tw_status put_end(struct tw_session *s, struct tw_error *err)
 {
-    char now[32];
-    time_t t = time(NULL);
-    struct tm utc;
-    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &utc));
     enum tw_status status = tw_profile_finish(s->profile, s->store, s->run, err);
     if (status == TW_OK)
         status = tw_session_put_corpora(s, true, err);
@@ -200,7 +213,7 @@ static enum tw_status put_end(struct tw_session *s, struct tw_error *err)
                                    s->o->tolerance, &s->is_within, s->parity,
                                    sizeof s->parity, err);
     if (status == TW_OK)
-        status = tw_store_set_text(s->store, s->run, "finished", now, err);
+        status = tw_record_finished(s->store, s->run, err);
     if (status == TW_OK)
         status = tw_store_set_text(s->store, s->run, "cause", NULL, err);
     if (status == TW_OK)
@@ -208,8 +221,22 @@ static enum tw_status put_end(struct tw_session *s, struct tw_error *err)
     return status;
 }
 
+/* A reader holds the file: its transaction stays open, so the commit alone is
+ * tried again (each try waits for some seconds by itself). */
+#define PATIENCE 60
+static enum tw_status retry_commit(struct tw_session *s, int tried,
+                                   struct tw_error *err)
+{
+    if (tried == 0)
+        tw_log(TW_LOG_WARNING, "%s: another program is reading: waiting for it",
+               s->o->db);
+    if (err)
+        *err = (struct tw_error){0};
+    return tw_store_commit(s->store, err);
+}
+
 enum tw_status tw_session_checkpoint(struct tw_session *s, bool is_last,
-                                     struct tw_error *err)
+                                     bool is_patient, struct tw_error *err)
 {
     double begin = tw_session_clock();
     enum tw_status status = tw_store_begin(s->store, err);
@@ -219,9 +246,6 @@ enum tw_status tw_session_checkpoint(struct tw_session *s, bool is_last,
         status = put_end(s, err);
     else if (status == TW_OK)
         status = tw_profile_save(s->profile, s->store, s->run, err);
-    if (status == TW_OK && !is_last)
-        status = tw_store_set_text(s->store, s->run, "status", "interrupted",
-                                   err);
     if (status == TW_OK)
         status = tw_store_set_int(s->store, s->run, "next_document",
                                   s->next_document, err);
@@ -230,6 +254,8 @@ enum tw_status tw_session_checkpoint(struct tw_session *s, bool is_last,
                                   s->next_start, err);
     if (status == TW_OK)
         status = tw_store_commit(s->store, err);
+    for (int i = 0; status == TW_ERR_BUSY && is_patient && i < PATIENCE; i++)
+        status = retry_commit(s, i, err);
     if (status != TW_OK)
         tw_store_rollback(s->store);
     s->last_checkpoint = tw_session_clock();

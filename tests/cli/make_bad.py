@@ -229,6 +229,14 @@ npy("empty.npy", "<i4", b"", "(0,)")
 open(os.path.join(out, "no.npy"), "wb").write(b"not an array")
 
 
+# an oracle without answers
+write(out, {"input_ids": {"dtype": "I32", "shape": [2, 3], "data_offsets": [0, 24]}}, good,
+      "ids-only.safetensors")
+write(out, {"input_ids": {"dtype": "I32", "shape": [2, 3], "data_offsets": [0, 24]},
+            "nll": {"dtype": "F32", "shape": [2, 3], "data_offsets": [24, 48]}},
+      good + good, "wrong-shape.safetensors")
+
+
 # text
 def text(name, data):
     open(os.path.join(out, name), "wb").write(data)

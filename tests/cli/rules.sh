@@ -67,6 +67,24 @@ refused "--strict with overflow" 3 "--strict" "$tw" profile -m "$tiny" \
     -f c.jsonl -c 128 --db r.sqlite --name strict --strict
 equal "but the run is complete" "$(one "SELECT status FROM run_info WHERE
     run = 'strict'")" complete
+refused "--strict with a dense activation" 3 "--strict" "$tw" profile \
+    -m "$tiny" -f c.jsonl -c 128 --db r.sqlite --name silu --activation silu --strict
+refused "--strict --resume says the same again" 3 "--strict" "$tw" profile \
+    -m "$tiny" -f c.jsonl -c 128 --db r.sqlite --name silu --activation silu \
+    --strict --resume
+"$tw" profile -m "$tiny" -f c.jsonl -c 128 --db r.sqlite --name none \
+    --skip first:100000 >none.txt 2>/dev/null
+grep -q "not measured" none.txt && ok "all rows skipped: not measured, not 0" ||
+    not_ok "all rows skipped: not measured, not 0" "$(cat none.txt)"
+equal "and nothing stands in the statistics" "$(one "SELECT count(mean_nnz) +
+    count(dead) + (SELECT count(*) FROM dead_curve WHERE run = 'none')
+    FROM layer_stats WHERE run = 'none'")" 0
+claim "text and ids" sh -c "'$tw' tokenize -m '$tiny' -f c.jsonl -o ids.npy &&
+    '$tw' profile -m '$tiny' -f c.jsonl -f ids.npy -c 128 --db r.sqlite --name both"
+equal "bytes of ids are not known" "$(one "SELECT bytes IS NULL AND bits_per_byte
+    IS NULL FROM run_info WHERE run = 'both'")" 1
+equal "tokens by file" "$(one "SELECT group_concat(tokens > 0) FROM corpora
+    WHERE run = 'both'" | tr -d '"')" "1,1"
 claim "--dry-run" profile --name dry --dry-run
 equal "counts nothing" "$(one "SELECT count(*) FROM run_info WHERE run = 'dry'")" 0
 

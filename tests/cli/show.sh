@@ -133,6 +133,10 @@ claim "bench ffn" sh -c "'$tw' bench ffn -M 70 -K 64 -N 300 -r 3 --nnz 3,30 \
     --db b.sqlite -o csv 2>bench.txt | wc -l | grep -qx 5"
 grep -q 'break-even' bench.txt && ok "bench says the break-even" ||
     not_ok "bench says the break-even" "$(cat bench.txt)"
+claim "a second bench takes another name" "$tw" bench ffn -M 70 -K 64 -N 300 \
+    -r 3 --nnz 3,30 --db b.sqlite
+equal "bench-ffn-2" "$(sql b.sqlite "SELECT group_concat(DISTINCT run) FROM
+    bench_results" | tail -n 1)" '"bench-ffn,bench-ffn-2"'
 equal "bench outputs agree" "$(sql b.sqlite "SELECT max(rel_error) < 1e-5 FROM
     bench_results" | tail -n 1)" 1
 
