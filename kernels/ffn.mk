@@ -11,5 +11,6 @@ libkernels_a_SOURCES += %reldir%/twell.c %reldir%/twell.h \
 	%reldir%/cpu/simd.c %reldir%/cpu/simd.h %reldir%/cpu/simd_act.h \
 	%reldir%/cpu/simd_base.c %reldir%/cpu/simd_count.h \
 	%reldir%/cpu/simd_pack.h %reldir%/cpu/simd_product.h \
-	%reldir%/cpu/simd_sparse.h %reldir%/cpu/simd_v3.c \
+	%reldir%/cpu/simd_sparse.h %reldir%/cpu/simd_table.h \
+	%reldir%/cpu/simd_v3.c \
 	%reldir%/cpu/simd_v4.c %reldir%/cpu/simd_vector.h

@@ -12,25 +12,9 @@
 #include "kernels/cpu/simd_pack.h"
 #include "kernels/cpu/simd_product.h"
 #include "kernels/cpu/simd_sparse.h"
+#include "kernels/cpu/simd_table.h"
 
-const struct twp_simd twp_simd_v4 = {
-    .name = "v4",
-    .mr = MR,
-    .product = product,
-    .activate = activate,
-    .pack = pack,
-    .sparse = sparse,
-    .order = order,
-    .unorder = unorder,
-    .interleave = interleave,
-    .give = give,
-    .above = above,
-    .bits = bits_of,
-    .mask = mask,
-    .tally = tally,
-    .lanes = lanes,
-    .multiply = multiply,
-};
+const struct twp_simd twp_simd_v4 = TWP_SIMD_TABLE("v4");
 #else
 typedef int tw_not_x86; /* an empty unit is not C */
 #endif
