@@ -81,8 +81,10 @@ static enum tw_status parse_dtype(const char *text, enum tw_dtype *dtype,
     else if (strcmp(text, "f32") == 0 || strcmp(text, "float32") == 0)
         *dtype = TW_F32;
     else
-        return tw_error_set(err, TW_ERR_USAGE, "--dtype: '%s' is not bf16 or "
-                            "f32", text);
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "--dtype: '%s' is not bf16 or "
+                            "f32",
+                            text);
     return TW_OK;
 }
 
@@ -119,14 +121,18 @@ static enum tw_status put(struct tw_store *store, int64_t run,
         .path = is_twell ? "cpu" : "cblas",
         .dtype = is_twell ? tw_dtype_name(o->dtype) : "float32",
         .data = "uniform",
-        .m = o->rows, .k = o->d_model, .n = o->d_ff,
-        .nnz_mean = r->nnz_mean, .nnz_max = r->nnz_max,
+        .m = o->rows,
+        .k = o->d_model,
+        .n = o->d_ff,
+        .nnz_mean = r->nnz_mean,
+        .nnz_max = r->nnz_max,
         .repetitions = o->repetitions,
         .ns_median = median,
         .ns_min = is_twell ? r->twell_min : r->dense_min,
         .ns_mad = is_twell ? r->twell_mad : r->dense_mad,
         .tokens_per_ms = 1e6 * (double)o->rows / (double)median,
-        .mj_per_token = NAN, .idle_watt = NAN,
+        .mj_per_token = NAN,
+        .idle_watt = NAN,
         .peak_bytes = r->peak_bytes,
         .rel_error = is_twell ? r->rel_error : 0};
     return tw_store_put_bench(store, run, &row, err);
@@ -196,14 +202,13 @@ static void say(const struct tw_bench_ffn_options *o,
         fprintf(stderr,
                 "nnz %8.1f (%6.2f %%)  dense %9.3f ms  twell %9.3f ms  ",
                 r->nnz_mean, 100 * r->nnz_mean / (double)o->d_ff,
-                (double)r->dense_median * 1e-6,
-                (double)r->twell_median * 1e-6);
+                (double)r->dense_median * 1e-6, (double)r->twell_median * 1e-6);
         if (ratio >= 1)
             fprintf(stderr, "%.2fx faster", ratio);
         else
             fprintf(stderr, "%.2fx SLOWER", 1 / ratio);
-        fprintf(stderr, "  routed %" PRId64 " of %d rows\n",
-                r->dense_rows, o->rows);
+        fprintf(stderr, "  routed %" PRId64 " of %d rows\n", r->dense_rows,
+                o->rows);
     }
     double even = tw_bench_break_even(results, o->n_nnz);
     if (isnan(even))
@@ -236,11 +241,16 @@ static enum tw_status bench(struct request *r, struct tw_error *err)
 
 static enum tw_status run(int argc, char **argv, struct tw_error *err)
 {
-    struct request r = {
-        .ffn = {.backend = "cpu", .rows = 2048, .d_model = 2048, .d_ff = 5632,
-                .repetitions = 9},
-        .name = "bench-ffn", .output_text = "table", .dtype = "bf16",
-        .nnz = "0.3%,1%,3%,5%,10%,20%,40%", .seed = 1};
+    struct request r = {.ffn = {.backend = "cpu",
+                                .rows = 2048,
+                                .d_model = 2048,
+                                .d_ff = 5632,
+                                .repetitions = 9},
+                        .name = "bench-ffn",
+                        .output_text = "table",
+                        .dtype = "bf16",
+                        .nnz = "0.3%,1%,3%,5%,10%,20%,40%",
+                        .seed = 1};
     struct tw_strbuf command = {0};
     tw_command_line(&command, argc, argv);
     r.command = tw_strbuf_text(&command);

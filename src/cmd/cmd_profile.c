@@ -86,8 +86,7 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
         return tw_error_set(err, TW_ERR_USAGE, "%s needs --name",
                             o->is_resume ? "--resume" : "--replace");
     if (o->name && (!*o->name || strlen(o->name) > 200))
-        return tw_error_set(err, TW_ERR_USAGE,
-                            "--name: give 1 to 200 bytes");
+        return tw_error_set(err, TW_ERR_USAGE, "--name: give 1 to 200 bytes");
     int from_stdin = 0;
     for (int i = 0; i < o->n_files; i++)
         from_stdin += strcmp(o->files[i], "-") == 0;
@@ -168,7 +167,8 @@ const struct tw_command tw_command_profile = {
     .usage = "-m MODEL -f FILE [-f FILE]... | -p TEXT | --compare ORACLE "
              "[OPTION]...",
     .help =
-        "Runs the checkpoint over the text with TwELL sparse kernels and stores "
+        "Runs the checkpoint over the text with TwELL sparse kernels and "
+        "stores "
         "exact\ncounts per layer, position, token and neuron in one SQLite "
         "file.\n\n"
         "Model\n"
@@ -203,7 +203,8 @@ const struct tw_command tw_command_profile = {
         "  --shard I/N            only documents whose number mod N is I (from "
         "0)\n\n"
         "Count\n"
-        "  --active DEF           definition of active: hidden (default), gate, "
+        "  --active DEF           definition of active: hidden (default), "
+        "gate, "
         "abs:T,\n"
         "                         gate-abs:T, topp:P, topk:K; repeated: all in "
         "one\n"

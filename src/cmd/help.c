@@ -63,7 +63,8 @@ void tw_help_version(FILE *out)
     const struct tw_ops *ops;
     struct tw_error why = {0};
     bool has_cuda = tw_ops_find("cuda", &ops, &why) == TW_OK;
-    fprintf(out, "twellscope %s\ncompiler: %s %s\nSQLite: %s\nbackends: cpu%s\n",
+    fprintf(out,
+            "twellscope %s\ncompiler: %s %s\nSQLite: %s\nbackends: cpu%s\n",
             PACKAGE_VERSION, TW_COMPILER, __VERSION__, tw_store_library(),
             has_cuda ? ", cuda" : "");
     if (!has_cuda)
@@ -136,7 +137,9 @@ static void roff_line(FILE *out, const char *line, size_t length, bool *in_item)
         line++;
         length--;
     }
-    fputs(is_example ? ".nf\n" : !*in_item && is_heading(line) ? ".SS " : "",
+    fputs(is_example                      ? ".nf\n"
+          : !*in_item && is_heading(line) ? ".SS "
+                                          : "",
           out);
     roff(out, line, length);
     fputs(is_example ? "\n.fi\n" : "\n", out);
@@ -157,8 +160,8 @@ static void man_head(FILE *out, const char *name, const char *summary)
     fprintf(out,
             ".TH TWELLSCOPE%s%s 1 \"\" \"twellscope %s\" \"User Commands\"\n"
             ".SH NAME\ntwellscope%s%s \\- %s\n",
-            *name ? "\\-" : "", name, PACKAGE_VERSION, *name ? "\\-" : "",
-            name, summary);
+            *name ? "\\-" : "", name, PACKAGE_VERSION, *name ? "\\-" : "", name,
+            summary);
 }
 
 void tw_help_man(FILE *out, const struct tw_command *command)

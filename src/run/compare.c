@@ -14,11 +14,11 @@
 #include "load/safetensors.h"
 
 /* DESIGN's bounds for the cpu backend. */
-#define NLL_BOUND 1e-4
-#define LOGITS_BOUND 1e-3
-#define TOTAL_BOUND 1e-5
+#define NLL_BOUND       1e-4
+#define LOGITS_BOUND    1e-3
+#define TOTAL_BOUND     1e-5
 #define IDENTICAL_SHARE 0.9999
-#define L1_BOUND 1e-4
+#define L1_BOUND        1e-4
 
 struct tw_oracle {
     struct tw_tensors tensors;
@@ -76,8 +76,8 @@ void tw_oracle_close(struct tw_oracle *o)
 {
     if (!o)
         return;
-    void *owned[] = {o->nll, o->l1, o->logits, o->nnz, o->fire, o->fire_want,
-                     o->row, o->batch_logits};
+    void *owned[] = {o->nll,  o->l1,        o->logits, o->nnz,
+                     o->fire, o->fire_want, o->row,    o->batch_logits};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         tw_free(owned[i]);
     tw_tensors_close(&o->tensors);
@@ -136,9 +136,9 @@ static enum tw_status read_answers(struct tw_oracle *o, struct tw_error *err)
     enum tw_status status = TW_OK;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         if (status == TW_OK)
-            status = answer(o, answers[i].name, answers[i].dtype,
-                            answers[i].rows, answers[i].cols, answers[i].data,
-                            err);
+            status =
+                answer(o, answers[i].name, answers[i].dtype, answers[i].rows,
+                       answers[i].cols, answers[i].data, err);
     if (status == TW_OK && !o->want_nll && !o->want_nnz && !o->want_l1 &&
         !o->want_fire && !o->want_logits)
         status = tw_error_set(err, TW_ERR_FORMAT,
@@ -210,7 +210,7 @@ void tw_oracle_add(struct tw_oracle *o, const struct tw_batch *batch,
         size_t to = (size_t)first_cell(o, batch, s);
         size_t from = (size_t)batch->offset[s];
         size_t n = (size_t)(batch->offset[s + 1] - batch->offset[s]);
-        assert(to + n <= cells); /* the session refused all else */
+        assert(to + n <= cells); /* the job refused all else */
         if (head)
             memcpy(o->nll + to, head->nll + from, n * sizeof *o->nll);
         for (int64_t l = 0; l < o->layers; l++) {
@@ -243,7 +243,8 @@ static enum tw_status put(const struct tw_oracle *o, const struct worst *w,
 {
     bool has_nnz = o->want_nnz != NULL, has_fire = o->want_fire != NULL;
     struct tw_store_parity row = {
-        .ord = ord, .layer = layer,
+        .ord = ord,
+        .layer = layer,
         .cells = has_nnz ? w->cells : TW_NULL,
         .identical = has_nnz ? w->identical : TW_NULL,
         .max_difference = has_nnz ? w->difference : TW_NULL,
@@ -252,7 +253,8 @@ static enum tw_status put(const struct tw_oracle *o, const struct worst *w,
         .fired_identical = has_fire ? w->fired_identical : TW_NULL,
         .fired_max_difference = has_fire ? w->fired_difference : TW_NULL,
         .l1_max_relative = o->want_l1 ? w->l1 : NAN,
-        .nll_max_difference = w->nll, .mean_nll_difference = w->mean_nll,
+        .nll_max_difference = w->nll,
+        .mean_nll_difference = w->mean_nll,
         .logits_max_difference = w->logits};
     return tw_store_put_parity(store, run, &row, err);
 }
@@ -274,20 +276,23 @@ static enum tw_status compare_layer(struct tw_oracle *o, int64_t l,
     w->identical += p.identical;
     w->fired_cells += p.fired_cells;
     w->fired_identical += p.fired_identical;
-    w->difference = p.max_difference > w->difference ? p.max_difference
-                                                     : w->difference;
+    w->difference =
+        p.max_difference > w->difference ? p.max_difference : w->difference;
     w->fired_difference = p.fired_max_difference > w->fired_difference
                               ? p.fired_max_difference
                               : w->fired_difference;
     w->total = fmax(w->total, p.total_difference);
     w->l1 = fmax(w->l1, p.l1_max_relative);
-    struct worst one = {.cells = p.cells, .identical = p.identical,
+    struct worst one = {.cells = p.cells,
+                        .identical = p.identical,
                         .difference = p.max_difference,
                         .total = p.total_difference,
                         .fired_cells = p.fired_cells,
                         .fired_identical = p.fired_identical,
                         .fired_difference = p.fired_max_difference,
-                        .l1 = p.l1_max_relative, .nll = NAN, .mean_nll = NAN,
+                        .l1 = p.l1_max_relative,
+                        .nll = NAN,
+                        .mean_nll = NAN,
                         .logits = NAN};
     return put(o, &one, l, l, store, run, err);
 }
@@ -301,7 +306,8 @@ static void compare_head(struct tw_oracle *o, struct worst *w)
         for (int64_t s = 0; s < o->seqs; s++) {
             const float *a = o->nll + s * o->length;
             const float *b = o->want_nll + s * (o->length - 1);
-            w->nll = fmax(w->nll, tw_parity_max_difference(a, b, o->length - 1));
+            w->nll =
+                fmax(w->nll, tw_parity_max_difference(a, b, o->length - 1));
             for (int64_t t = 0; t < o->length - 1; t++) {
                 sum += a[t];
                 want += b[t];
@@ -323,7 +329,8 @@ static void describe(const struct tw_oracle *o, const struct worst *w,
     if (o->want_nnz)
         snprintf(counts, sizeof counts,
                  ", %lld of %lld counts identical (worst %lld), layer totals "
-                 "%.1e", (long long)w->identical, (long long)w->cells,
+                 "%.1e",
+                 (long long)w->identical, (long long)w->cells,
                  (long long)w->difference, w->total);
     if (o->want_fire)
         snprintf(firings, sizeof firings, ", firings %lld of %lld",

@@ -17,9 +17,11 @@ void tw_facts_text(struct tw_facts *facts, const char *column,
     assert(facts->count < TW_MAX_FACTS);
     char *copy = text ? tw_strdup(text) : NULL;
     facts->is_short |= text && !copy;
-    facts->fact[facts->count++] = (struct tw_fact){
-        .column = column, .option = option, .text = copy,
-        .is_identity = option != NULL};
+    facts->fact[facts->count++] =
+        (struct tw_fact){.column = column,
+                         .option = option,
+                         .text = copy,
+                         .is_identity = option != NULL};
 }
 
 void tw_facts_int(struct tw_facts *facts, const char *column,

@@ -56,9 +56,8 @@ TW_MUST_USE enum tw_status tw_record_compare_list(struct tw_store *store,
                                                   struct tw_error *err);
 
 /* Sets `finished` to now, UTC. */
-TW_MUST_USE enum tw_status tw_record_finished(struct tw_store *store,
-                                              int64_t run,
-                                              struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_record_finished(struct tw_store *store, int64_t run, struct tw_error *err);
 
 /* Rows that ran dense, over all layers. */
 TW_MUST_USE enum tw_status tw_record_dense_rows(struct tw_store *store,

@@ -81,8 +81,7 @@ static enum tw_status check_tags(const struct tw_profile_options *o,
 {
     for (int i = 0; i < o->n_tags; i++) {
         const char *equals = strchr(o->tags[i], '=');
-        if (!equals || equals == o->tags[i] ||
-            equals - o->tags[i] > TW_MAX_TAG)
+        if (!equals || equals == o->tags[i] || equals - o->tags[i] > TW_MAX_TAG)
             return tw_error_set(err, TW_ERR_USAGE,
                                 "--tag: '%s' is not KEY=VALUE", o->tags[i]);
     }
@@ -147,8 +146,8 @@ enum tw_status tw_rules_bos(const struct tw_rules *rules,
 }
 
 const char *tw_rules_separator(const char *doc_sep,
-                               const struct tw_tokenizer *tokenizer,
-                               char *room, int room_bytes)
+                               const struct tw_tokenizer *tokenizer, char *room,
+                               int room_bytes)
 {
     if (strcmp(doc_sep, "none") == 0)
         return NULL;

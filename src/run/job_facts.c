@@ -1,8 +1,8 @@
-/* What identifies a run and what it is about: facts, definitions, tags, corpora,
- * token pieces. */
+/* What identifies a run and what it is about: facts, definitions, tags,
+ * corpora, token pieces. */
 #include <config.h>
 
-#include "run/session.h"
+#include "run/job.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* Facts of the model and the rules; an option's name marks what must agree on
  * --resume. */
-static void gather_model(struct tw_session *s)
+static void gather_model(struct tw_job *s)
 {
     struct tw_facts *f = &s->facts;
     const struct tw_model *m = s->model;
@@ -36,7 +36,7 @@ static void gather_model(struct tw_session *s)
                   m->layer[0].ffn.path == TW_FFN_TWELL ? "twell" : "dense");
 }
 
-static void gather_rules(struct tw_session *s)
+static void gather_rules(struct tw_job *s)
 {
     struct tw_facts *f = &s->facts;
     const struct tw_profile_options *o = s->o;
@@ -58,7 +58,8 @@ static void gather_rules(struct tw_session *s)
                  !o->no_parse_special);
     tw_facts_text(f, "field", "--field", o->field);
     tw_facts_text(f, "skip", "--skip", r->skip);
-    tw_facts_int(f, "token_limit", "--limit", o->limit < 0 ? TW_NULL : o->limit);
+    tw_facts_int(f, "token_limit", "--limit",
+                 o->limit < 0 ? TW_NULL : o->limit);
     tw_facts_int(f, "magnitudes", "--magnitudes", o->has_magnitudes);
     tw_facts_int(f, "has_loss", "--no-loss", !o->no_loss);
     tw_facts_int(f, "shard", "--shard", o->shard);
@@ -67,14 +68,13 @@ static void gather_rules(struct tw_session *s)
     tw_facts_text(f, "command", NULL, o->command);
 }
 
-void tw_session_gather(struct tw_session *s)
+void tw_job_gather(struct tw_job *s)
 {
     gather_model(s);
     gather_rules(s);
 }
 
-enum tw_status tw_session_put_definitions(struct tw_session *s,
-                                          struct tw_error *err)
+enum tw_status tw_job_put_definitions(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
     for (int i = 0; i < s->rules.n_active && status == TW_OK; i++)
@@ -83,7 +83,7 @@ enum tw_status tw_session_put_definitions(struct tw_session *s,
     return status;
 }
 
-enum tw_status tw_session_put_tags(struct tw_session *s, struct tw_error *err)
+enum tw_status tw_job_put_tags(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
     for (int i = 0; i < s->o->n_tags && status == TW_OK; i++) {
@@ -108,18 +108,20 @@ static enum tw_status check_unchanged(const struct tw_corpus_file *file,
     return TW_OK;
 }
 
-enum tw_status tw_session_put_corpora(struct tw_session *s, bool is_last,
-                                      struct tw_error *err)
+enum tw_status tw_job_put_corpora(struct tw_job *s, bool is_last,
+                                  struct tw_error *err)
 {
     enum tw_status status = TW_OK;
     for (int i = 0; i < s->corpus.files && status == TW_OK; i++) {
         const struct tw_corpus_file *file = &s->corpus.file[i];
         const struct tw_document_file *read = &s->corpus.read[i];
-        const char *sha = *file->sha256 ? file->sha256
+        const char *sha = *file->sha256              ? file->sha256
                           : is_last && *read->sha256 ? read->sha256
                                                      : NULL;
         struct tw_store_corpus corpus = {
-            .ord = i, .file = file->path, .sha256 = sha,
+            .ord = i,
+            .file = file->path,
+            .sha256 = sha,
             .documents = is_last ? read->documents : TW_NULL,
             .tokens = is_last ? s->file_tokens[i] : TW_NULL,
             .bytes = is_last && !file->is_ids ? read->bytes : TW_NULL};
@@ -131,16 +133,14 @@ enum tw_status tw_session_put_corpora(struct tw_session *s, bool is_last,
     return status;
 }
 
-enum tw_status tw_session_put_pieces(struct tw_session *s,
-                                     struct tw_error *err)
+enum tw_status tw_job_put_pieces(struct tw_job *s, struct tw_error *err)
 {
     int64_t id;
     bool is_new;
     if (!s->tokenizer)
         return TW_OK;
-    enum tw_status status =
-        tw_store_tokenizer(s->store, s->run, tw_tokenizer_hash(s->tokenizer),
-                           &id, &is_new, err);
+    enum tw_status status = tw_store_tokenizer(
+        s->store, s->run, tw_tokenizer_hash(s->tokenizer), &id, &is_new, err);
     int64_t size = is_new ? tw_tokenizer_size(s->tokenizer) : 0;
     for (int32_t t = 0; t < size && status == TW_OK; t++) {
         size_t bytes = 0;
@@ -149,10 +149,9 @@ enum tw_status tw_session_put_pieces(struct tw_session *s,
         if (piece && !shown)
             return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
         if (piece)
-            status = tw_store_put_piece(s->store, id, t, shown, piece, bytes,
-                                        tw_tokenizer_is_special(s->tokenizer,
-                                                                t),
-                                        err);
+            status = tw_store_put_piece(
+                s->store, id, t, shown, piece, bytes,
+                tw_tokenizer_is_special(s->tokenizer, t), err);
         tw_free(shown);
     }
     return status;

@@ -1,7 +1,7 @@
 /* The commits of a profile: first, checkpoints, last. */
 #include <config.h>
 
-#include "run/session.h"
+#include "run/job.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* From here on this process counts; one that did so before stops at its next
  * checkpoint (a requeued job whose first start is still alive). */
-static enum tw_status take_over(struct tw_session *s, struct tw_error *err)
+static enum tw_status take_over(struct tw_job *s, struct tw_error *err)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -25,14 +25,14 @@ static enum tw_status take_over(struct tw_session *s, struct tw_error *err)
     enum tw_status status =
         tw_store_set_text(s->store, s->run, "writer", s->writer, err);
     if (status == TW_OK)
-        status = tw_store_set_text(s->store, s->run, "status", "interrupted",
-                                   err);
+        status =
+            tw_store_set_text(s->store, s->run, "status", "interrupted", err);
     if (status == TW_OK)
         status = tw_store_set_text(s->store, s->run, "cause", NULL, err);
     return status;
 }
 
-static enum tw_status check_writer(struct tw_session *s, struct tw_error *err)
+static enum tw_status check_writer(struct tw_job *s, struct tw_error *err)
 {
     char *writer = NULL;
     enum tw_status status =
@@ -48,7 +48,7 @@ static enum tw_status check_writer(struct tw_session *s, struct tw_error *err)
 }
 
 /* The definitions and the corpora, each list as one text. */
-static enum tw_status compare_lists(struct tw_session *s, struct tw_error *err)
+static enum tw_status compare_lists(struct tw_job *s, struct tw_error *err)
 {
     struct tw_strbuf active = {0}, corpora = {0};
     for (int i = 0; i < s->rules.n_active; i++)
@@ -61,15 +61,15 @@ static enum tw_status compare_lists(struct tw_session *s, struct tw_error *err)
         tw_record_compare_list(s->store, s->run, s->name, TW_LIST_ACTIVE,
                                tw_strbuf_text(&active), err);
     if (status == TW_OK)
-        status = tw_record_compare_list(s->store, s->run, s->name,
-                                        TW_LIST_CORPORA,
-                                        tw_strbuf_text(&corpora), err);
+        status =
+            tw_record_compare_list(s->store, s->run, s->name, TW_LIST_CORPORA,
+                                   tw_strbuf_text(&corpora), err);
     tw_strbuf_fini(&active);
     tw_strbuf_fini(&corpora);
     return status;
 }
 
-static enum tw_status resume(struct tw_session *s, struct tw_error *err)
+static enum tw_status resume(struct tw_job *s, struct tw_error *err)
 {
     char *run_status = NULL;
     s->is_resumed = true;
@@ -78,8 +78,8 @@ static enum tw_status resume(struct tw_session *s, struct tw_error *err)
     if (status == TW_OK)
         status = compare_lists(s, err);
     if (status == TW_OK)
-        status = tw_store_get_text(s->store, s->run, "status", &run_status,
-                                   err);
+        status =
+            tw_store_get_text(s->store, s->run, "status", &run_status, err);
     if (status == TW_OK && run_status && strcmp(run_status, "complete") == 0) {
         s->report->was_complete = true;
     } else if (status == TW_OK) {
@@ -87,7 +87,7 @@ static enum tw_status resume(struct tw_session *s, struct tw_error *err)
         if (status == TW_OK)
             status = take_over(s, err);
         if (status == TW_OK)
-            status = tw_session_put_tags(s, err);
+            status = tw_job_put_tags(s, err);
         if (status == TW_OK)
             status = tw_profile_restore(s->profile, s->store, s->run, err);
         if (status == TW_OK)
@@ -107,7 +107,7 @@ static enum tw_status resume(struct tw_session *s, struct tw_error *err)
     return status;
 }
 
-static enum tw_status create(struct tw_session *s, int64_t replaced,
+static enum tw_status create(struct tw_job *s, int64_t replaced,
                              struct tw_error *err)
 {
     enum tw_status status = tw_store_begin(s->store, err);
@@ -122,13 +122,13 @@ static enum tw_status create(struct tw_session *s, int64_t replaced,
     if (status == TW_OK)
         status = take_over(s, err);
     if (status == TW_OK)
-        status = tw_session_put_definitions(s, err);
+        status = tw_job_put_definitions(s, err);
     if (status == TW_OK)
-        status = tw_session_put_tags(s, err);
+        status = tw_job_put_tags(s, err);
     if (status == TW_OK)
-        status = tw_session_put_corpora(s, false, err);
+        status = tw_job_put_corpora(s, false, err);
     if (status == TW_OK)
-        status = tw_session_put_pieces(s, err);
+        status = tw_job_put_pieces(s, err);
     if (status == TW_OK)
         status = tw_store_commit(s->store, err);
     if (status != TW_OK) {
@@ -138,18 +138,18 @@ static enum tw_status create(struct tw_session *s, int64_t replaced,
     return status;
 }
 
-enum tw_status tw_session_begin(struct tw_session *s, struct tw_error *err)
+enum tw_status tw_job_begin(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
-    tw_session_gather(s);
+    tw_job_gather(s);
     if (!s->store)
         status = tw_store_open(s->o->db, TW_STORE_WRITE, &s->store, err);
     if (status != TW_OK)
         return status;
     const char *wanted = s->o->name ? s->o->name : s->model->checkpoint.name;
     if (!s->o->name)
-        status = tw_record_free_name(s->store, wanted, s->name, sizeof s->name,
-                                     err);
+        status =
+            tw_record_free_name(s->store, wanted, s->name, sizeof s->name, err);
     else
         snprintf(s->name, sizeof s->name, "%s", wanted);
     if (status != TW_OK)
@@ -175,7 +175,7 @@ enum tw_status tw_session_begin(struct tw_session *s, struct tw_error *err)
 }
 
 /* What only the end knows: the text's own numbers. */
-static enum tw_status put_text_facts(struct tw_session *s, struct tw_error *err)
+static enum tw_status put_text_facts(struct tw_job *s, struct tw_error *err)
 {
     struct tw_batch_totals totals;
     struct tw_profile_totals sums;
@@ -201,17 +201,18 @@ static enum tw_status put_text_facts(struct tw_session *s, struct tw_error *err)
     return status;
 }
 
-static enum tw_status put_end(struct tw_session *s, struct tw_error *err)
+static enum tw_status put_end(struct tw_job *s, struct tw_error *err)
 {
-    enum tw_status status = tw_profile_finish(s->profile, s->store, s->run, err);
+    enum tw_status status =
+        tw_profile_finish(s->profile, s->store, s->run, err);
     if (status == TW_OK)
-        status = tw_session_put_corpora(s, true, err);
+        status = tw_job_put_corpora(s, true, err);
     if (status == TW_OK)
         status = put_text_facts(s, err);
     if (status == TW_OK && s->oracle)
-        status = tw_oracle_compare(s->oracle, s->store, s->run,
-                                   s->o->tolerance, &s->is_within, s->parity,
-                                   sizeof s->parity, err);
+        status =
+            tw_oracle_compare(s->oracle, s->store, s->run, s->o->tolerance,
+                              &s->is_within, s->parity, sizeof s->parity, err);
     if (status == TW_OK)
         status = tw_record_finished(s->store, s->run, err);
     if (status == TW_OK)
@@ -224,7 +225,7 @@ static enum tw_status put_end(struct tw_session *s, struct tw_error *err)
 /* A reader holds the file: its transaction stays open, so the commit alone is
  * tried again (each try waits for some seconds by itself). */
 #define PATIENCE 60
-static enum tw_status retry_commit(struct tw_session *s, int tried,
+static enum tw_status retry_commit(struct tw_job *s, int tried,
                                    struct tw_error *err)
 {
     if (tried == 0)
@@ -235,10 +236,10 @@ static enum tw_status retry_commit(struct tw_session *s, int tried,
     return tw_store_commit(s->store, err);
 }
 
-enum tw_status tw_session_checkpoint(struct tw_session *s, bool is_last,
-                                     bool is_patient, struct tw_error *err)
+enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
+                                 bool is_patient, struct tw_error *err)
 {
-    double begin = tw_session_clock();
+    double begin = tw_job_clock();
     enum tw_status status = tw_store_begin(s->store, err);
     if (status == TW_OK)
         status = check_writer(s, err);
@@ -250,15 +251,15 @@ enum tw_status tw_session_checkpoint(struct tw_session *s, bool is_last,
         status = tw_store_set_int(s->store, s->run, "next_document",
                                   s->next_document, err);
     if (status == TW_OK)
-        status = tw_store_set_int(s->store, s->run, "next_start",
-                                  s->next_start, err);
+        status = tw_store_set_int(s->store, s->run, "next_start", s->next_start,
+                                  err);
     if (status == TW_OK)
         status = tw_store_commit(s->store, err);
     for (int i = 0; status == TW_ERR_BUSY && is_patient && i < PATIENCE; i++)
         status = retry_commit(s, i, err);
     if (status != TW_OK)
         tw_store_rollback(s->store);
-    s->last_checkpoint = tw_session_clock();
+    s->last_checkpoint = tw_job_clock();
     s->checkpoint_cost = s->last_checkpoint - begin;
     s->report->times.checkpoint += s->checkpoint_cost;
     s->report->times.checkpoints++;
