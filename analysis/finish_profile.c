@@ -52,6 +52,10 @@ static enum tw_status put_dead_curve(const struct twp_save *save, int def,
 {
     const struct twp_probe *probe = twp_probe(save->p, def, layer);
     int64_t width = save->p->config.width;
+    struct tw_profile_totals totals;
+    tw_profile_totals(save->p, &totals);
+    if (totals.tokens == 0) /* every row skipped: nothing was measured */
+        return TW_OK;
     int64_t seen[TW_DEAD_POINTS], dead[TW_DEAD_POINTS];
     for (int64_t n = 0; n < width; n++)
         first[n] = probe->fired[n] ? twp_clock_at(save->p, save->clock,

@@ -55,7 +55,7 @@ enum tw_status twp_fail(sqlite3 *db, const char *path, int code,
         return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return tw_error_set(err, TW_ERR_DB, "%s: another program is writing",
+        return tw_error_set(err, TW_ERR_BUSY, "%s: another program is writing",
                             path);
     case SQLITE_CANTOPEN:
         return fail_cantopen(db, path, err);
@@ -221,7 +221,7 @@ enum tw_status tw_store_commit(struct tw_store *store, struct tw_error *err)
     if (code == SQLITE_OK)
         return TW_OK;
     if ((code & 0xff) == SQLITE_BUSY) /* the transaction is still open */
-        return tw_error_set(err, TW_ERR_DB, "%s: another program is reading",
+        return tw_error_set(err, TW_ERR_BUSY, "%s: another program is reading",
                             store->path);
     return twp_fail(store->db, store->path, code, err);
 }
@@ -235,6 +235,11 @@ void tw_store_rollback(struct tw_store *store)
 enum tw_status tw_store_analyze(struct tw_store *store, struct tw_error *err)
 {
     return twp_exec(store, "ANALYZE", err);
+}
+
+const char *tw_store_library(void)
+{
+    return sqlite3_libversion();
 }
 
 void tw_store_close(struct tw_store *store)

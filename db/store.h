@@ -66,12 +66,14 @@ TW_MUST_USE enum tw_status tw_store_open(const char *path,
                                          struct tw_error *err);
 /* Rolls back what is not committed. NULL is allowed. */
 void tw_store_close(struct tw_store *store);
+/* SQLite's own version, static. */
+const char *tw_store_library(void);
 /* As given to tw_store_open: for messages. */
 const char *tw_store_path(const struct tw_store *store);
 
-/* One transaction at a time (BEGIN IMMEDIATE); each waits 10 s for others. A
- * commit that meets a reader ("another program is reading") leaves the
- * transaction open: it may be tried again. */
+/* One transaction at a time (BEGIN IMMEDIATE); each waits 10 s for others, then
+ * gives TW_ERR_BUSY. A commit that meets a reader leaves the transaction open:
+ * it may be tried again. */
 TW_MUST_USE enum tw_status tw_store_begin(struct tw_store *store,
                                           struct tw_error *err);
 TW_MUST_USE enum tw_status tw_store_commit(struct tw_store *store,

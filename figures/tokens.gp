@@ -3,11 +3,17 @@
 # left and its count at the right.
 stats data using 6 nooutput name 'mean'
 top = mean_max > 0 ? mean_max : 1
+# Four steps or so, of 1, 2 or 5 times a power of ten: labels never touch.
+rough = top * 1.42 / 4
+power = 10 ** floor(log10(rough))
+step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : \
+                rough / power < 7.5 ? 5 : 10)
 at(place, rank) = place + (rank > 0 ? 0.7 : 0)
 unset grid
 set grid xtics
 set border 1
 unset ytics
+set xtics step
 set xlabel 'non-zeros per token and layer'
 set xrange [0 : top * 1.42]
 set lmargin 14.5

@@ -114,8 +114,7 @@ double tw_activation_apply(const struct tw_activation *activation, double x)
         return x * 0.5 * erfc(-x * 0.70710678118654752440);
     case TW_ACT_GELU_TANH:
         // 0.5 (1 + tanh z) = sigmoid(2 z), which doesn't cancel to 0
-        return x * sigmoid(1.59576912160573071176 *
-                           (x + 0.044715 * x * x * x));
+        return x * sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x));
     case TW_ACT_QUICK_GELU:
         return x * sigmoid(1.702 * x);
     case TW_ACTS:

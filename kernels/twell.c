@@ -9,8 +9,8 @@
 
 #include "base/memory.h"
 
-enum tw_status tw_twell_init(struct tw_twell *twell, int64_t rows,
-                             int64_t cols, int slots, struct tw_error *err)
+enum tw_status tw_twell_init(struct tw_twell *twell, int64_t rows, int64_t cols,
+                             int slots, struct tw_error *err)
 {
     assert(rows > 0 && cols > 0 && slots >= 1 && slots <= TW_TWELL_TILE);
     int64_t tiles = tw_twell_tiles(cols);

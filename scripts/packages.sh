@@ -3,9 +3,10 @@
 # password), else names the packages and fails.
 set -eu
 
-packages="autoconf automake make gcc g++ pkg-config libsqlite3-dev zlib1g-dev
-    libopenblas-dev libjansson-dev libpcre2-dev nettle-dev check gnuplot-nox
-    fonts-dejavu-core sqlite3 python3"
+needed="autoconf automake make gcc g++ pkg-config libsqlite3-dev zlib1g-dev
+    libopenblas-dev libjansson-dev libpcre2-dev nettle-dev"
+useful="check gnuplot-nox fonts-dejavu-core sqlite3 python3" # tests, figures
+packages="$needed $useful"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "This system has no dpkg; install the counterparts of:" $packages >&2
@@ -29,9 +30,15 @@ elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
 elif [ -n "${CONDA_PREFIX:-}" ]; then
     exit 0 # a conda environment brings its own
 else
-    echo "Missing packages. Please run:" >&2
+    echo "Missing packages. Please have them installed:" >&2
     echo "  sudo apt-get install$missing" >&2
-    exit 1
+    for p in $missing; do
+        case " $needed " in
+        *[[:space:]]$p[[:space:]]*) exit 1 ;;
+        esac
+    done
+    echo "They are for tests and figures only: going on." >&2
+    exit 0
 fi
 echo "Installing:$missing" >&2
 export DEBIAN_FRONTEND=noninteractive

@@ -1,6 +1,7 @@
 /* A feed-forward layer, a batch and a naive reference, for test_ffn.c. Weights
  * and inputs are small integers, so that gate, up and h are exact in float
- * whatever the order of the sums: counts and l1 must then be equal, not close. */
+ * whatever the order of the sums: counts and l1 must then be equal, not close.
+ */
 #ifndef TESTS_FFN_CASE_H
 #define TESTS_FFN_CASE_H
 
@@ -80,15 +81,16 @@ static inline float *integers(struct ffn_case *c, int64_t n, int span,
     float *v = own(c, (size_t)n, sizeof *v);
     for (int64_t i = 0; i < n; i++)
         if (next_random(&seed) % (uint32_t)one_in == 0)
-            v[i] = (float)((int)(next_random(&seed) % (uint32_t)(2 * span + 1)) -
-                           span);
+            v[i] =
+                (float)((int)(next_random(&seed) % (uint32_t)(2 * span + 1)) -
+                        span);
     return v;
 }
 
 static inline void case_cpu(struct ffn_case *c, int threads)
 {
-    c->cpu = (struct twp_cpu){.workers = threads, .batch = &c->batch,
-                              .keep_bytes = INT64_C(1) << 32};
+    c->cpu = (struct twp_cpu){
+        .workers = threads, .batch = &c->batch, .keep_bytes = INT64_C(1) << 32};
     TW_OK_OR_FAIL(tw_threads_create(threads, &c->cpu.threads, &c->err), c->err);
     c->cpu.scratch = tw_calloc((size_t)threads, sizeof *c->cpu.scratch);
     ck_assert_ptr_nonnull(c->cpu.scratch);
@@ -114,7 +116,8 @@ static inline void case_rows(struct ffn_case *c, int64_t rows)
     for (int64_t s = 0; s <= c->seqs; s++)
         c->offset[s] = rows * s * s / (c->seqs * c->seqs);
     c->row_class = own(c, (size_t)rows, 1);
-    c->batch = (struct tw_batch){.rows = rows, .seqs = c->seqs,
+    c->batch = (struct tw_batch){.rows = rows,
+                                 .seqs = c->seqs,
                                  .offset = c->offset,
                                  .row_class = c->row_class};
     c->x = integers(c, rows * c->d, 2, 1, 5);
@@ -167,9 +170,9 @@ static inline void case_probes(struct ffn_case *c, int count,
         TW_OK_OR_FAIL(tw_active_parse(text[p], &c->active[p], &c->err), c->err);
     c->probes = (struct tw_probes){count, c->active};
     tw_layer_obs_fini(&c->obs);
-    TW_OK_OR_FAIL(tw_layer_obs_init(&c->obs, c->rows, c->f, count, 1, 1,
-                                    &c->err),
-                  c->err);
+    TW_OK_OR_FAIL(
+        tw_layer_obs_init(&c->obs, c->rows, c->f, count, 1, 1, &c->err),
+        c->err);
 }
 
 /* Poisons what the call must fill, then runs it. */
@@ -222,11 +225,12 @@ static inline void reference_active(const struct tw_active *def, const float *a,
     double total = 0, sum = 0;
     for (int64_t n = 0; n < f; n++) {
         total += fabs((double)h[n]);
-        out[n] = def->kind == TW_ACTIVE_HIDDEN     ? h[n] != 0
-                 : def->kind == TW_ACTIVE_GATE     ? pattern[n]
-                 : def->kind == TW_ACTIVE_ABS      ? fabs((double)h[n]) > def->arg
-                 : def->kind == TW_ACTIVE_GATE_ABS ? fabs((double)a[n]) > def->arg
-                                                   : false;
+        out[n] = def->kind == TW_ACTIVE_HIDDEN ? h[n] != 0
+                 : def->kind == TW_ACTIVE_GATE ? pattern[n]
+                 : def->kind == TW_ACTIVE_ABS  ? fabs((double)h[n]) > def->arg
+                 : def->kind == TW_ACTIVE_GATE_ABS
+                     ? fabs((double)a[n]) > def->arg
+                     : false;
     }
     bool is_top_p = def->kind == TW_ACTIVE_TOPP;
     if (!is_top_p && def->kind != TW_ACTIVE_TOPK)
@@ -255,9 +259,9 @@ static inline void reference_row(const struct ffn_case *c, int64_t r,
                                  c->desc.up_bias.data ? c->up_bias + n : NULL);
         float in = up;
         if (is_gated)
-            in = reference_dot(x, c->gate + n * c->d, c->d,
-                               c->desc.gate_bias.data ? c->gate_bias + n
-                                                      : NULL);
+            in =
+                reference_dot(x, c->gate + n * c->d, c->d,
+                              c->desc.gate_bias.data ? c->gate_bias + n : NULL);
         ref->a[n] = (float)tw_activation_apply(&c->desc.activation, (double)in);
         ref->pattern[n] = ref->a[n] != 0;
         ref->h[n] = is_gated ? ref->a[n] * up : ref->a[n];

@@ -17,8 +17,9 @@
 START_TEST(first_error_wins_and_is_clean)
 {
     struct tw_error err = {0};
-    ck_assert_int_eq(tw_error_set(&err, TW_ERR_FORMAT, "bad\n\x1b[2J%s", "name"),
-                     TW_ERR_FORMAT);
+    ck_assert_int_eq(
+        tw_error_set(&err, TW_ERR_FORMAT, "bad\n\x1b[2J%s", "name"),
+        TW_ERR_FORMAT);
     ck_assert_int_eq(tw_error_set(&err, TW_ERR_IO, "later"), TW_ERR_IO);
     ck_assert_int_eq(err.status, TW_ERR_FORMAT);
     ck_assert_str_eq(err.text, "bad??[2Jname");
@@ -56,15 +57,24 @@ END_TEST
 static const struct {
     const char *text, *name; /* name NULL: refused */
 } definitions[] = {
-    {"hidden", "hidden"},      {"gate", "gate"},
-    {"abs:0.010", "abs:0.01"}, {"abs:1e-2", "abs:0.01"},
-    {"gate-abs:0", "gate-abs:0"}, {"topp:1", "topp:1"},
-    {"topk:32", "topk:32"},    {"topk:1.5", NULL},
-    {"topk:0", NULL},          {"topp:0", NULL},
-    {"topp:1.1", NULL},        {"abs", NULL},
-    {"abs:", NULL},            {"abs:x", NULL},
-    {"abs:-1", NULL},          {"abs:nan", NULL},
-    {"hidden:1", NULL},        {"hid", NULL},
+    {"hidden", "hidden"},
+    {"gate", "gate"},
+    {"abs:0.010", "abs:0.01"},
+    {"abs:1e-2", "abs:0.01"},
+    {"gate-abs:0", "gate-abs:0"},
+    {"topp:1", "topp:1"},
+    {"topk:32", "topk:32"},
+    {"topk:1.5", NULL},
+    {"topk:0", NULL},
+    {"topp:0", NULL},
+    {"topp:1.1", NULL},
+    {"abs", NULL},
+    {"abs:", NULL},
+    {"abs:x", NULL},
+    {"abs:-1", NULL},
+    {"abs:nan", NULL},
+    {"hidden:1", NULL},
+    {"hid", NULL},
     {"", NULL},
 };
 

@@ -408,7 +408,7 @@ START_TEST(second_writer_is_told_so)
     struct tw_store *two = open_store(TW_STORE_WRITE);
     twp_store_busy_ms(two, 10);
     TW_OK_OR_FAIL(tw_store_begin(one, &err), err);
-    TW_FAILS_WITH(tw_store_begin(two, &err), TW_ERR_DB,
+    TW_FAILS_WITH(tw_store_begin(two, &err), TW_ERR_BUSY,
                   "x.sqlite: another program is writing", err);
     tw_store_close(two);
     tw_store_rollback(one);
@@ -431,7 +431,7 @@ START_TEST(commit_that_meets_a_reader_can_be_repeated)
     twp_store_busy_ms(writer, 10);
     TW_OK_OR_FAIL(tw_store_begin(writer, &err), err);
     make_run(writer, "c");
-    TW_FAILS_WITH(tw_store_commit(writer, &err), TW_ERR_DB,
+    TW_FAILS_WITH(tw_store_commit(writer, &err), TW_ERR_BUSY,
                   "x.sqlite: another program is reading", err);
     tw_query_close(query);
     err = (struct tw_error){0};

@@ -15,10 +15,11 @@ static const struct {
     int slots;
     int64_t step;
     bool is_routed;
-} rows[] = {{1, 1, 1, false},     {63, 64, 1, false},  {64, 64, 1, false},
-            {65, 64, 1, true},    {256, 256, 1, false}, {256, 64, 4, false},
-            {256, 63, 4, true},   {257, 64, 4, false},  {300, 64, 3, true},
-            {1024, 16, 16, false}, {1024, 15, 16, true}, {14336, 2, 128, false}};
+} rows[] = {
+    {1, 1, 1, false},      {63, 64, 1, false},   {64, 64, 1, false},
+    {65, 64, 1, true},     {256, 256, 1, false}, {256, 64, 4, false},
+    {256, 63, 4, true},    {257, 64, 4, false},  {300, 64, 3, true},
+    {1024, 16, 16, false}, {1024, 15, 16, true}, {14336, 2, 128, false}};
 
 START_TEST(unpacking_gives_back_what_was_packed)
 {

@@ -1,4 +1,5 @@
-/* Three big BLAS calls and one pass between them. FLOPs 6 d_model d_ff a row. */
+/* Three big BLAS calls and one pass between them. FLOPs 6 d_model d_ff a row.
+ */
 #include <config.h>
 
 #include "kernels/cpu/dense_baseline.h"
@@ -19,9 +20,9 @@ struct tw_dense_ffn {
     struct tw_activation activation;
     const struct twp_simd *simd;
     struct tw_threads *threads;
-    float *gate, *up, *down;               /* gate NULL: plain */
+    float *gate, *up, *down;                /* gate NULL: plain */
     float *gate_bias, *up_bias, *down_bias; /* NULL: none */
-    float *a, *u;                          /* [max_rows][ld] */
+    float *a, *u;                           /* [max_rows][ld] */
     /* of the running call */
     float *y;
     const float *residual;
@@ -105,8 +106,8 @@ static void between(void *arg, int worker, int64_t piece)
 static void product(float *c, int64_t ldc, const float *a, int64_t lda,
                     const float *w, int64_t m, int64_t n, int64_t k, float beta)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)n,
-                (int)k, 1.0f, a, (int)lda, w, (int)k, beta, c, (int)ldc);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k,
+                1.0f, a, (int)lda, w, (int)k, beta, c, (int)ldc);
 }
 
 void tw_dense_ffn_run(struct tw_dense_ffn *ffn, float *y, const float *x,

@@ -1,7 +1,8 @@
 /* The dense layer that `bench ffn` compares against: what one would write with
- * BLAS alone. Three big cblas_sgemm calls on all threads, the weights widened to
- * float beforehand, and one threaded pass of act(gate) * up between. Nothing is
- * counted, and its bits depend on the batch: it is a yardstick, not a backend.
+ * BLAS alone. Three big cblas_sgemm calls on all threads, the weights widened
+ * to float beforehand, and one threaded pass of act(gate) * up between. Nothing
+ * is counted, and its bits depend on the batch: it is a yardstick, not a
+ * backend.
  *
  *     struct tw_dense_ffn *f;
  *     tw_dense_ffn_create(&desc, 2, 2048, &f, &err);

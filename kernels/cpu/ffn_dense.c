@@ -3,8 +3,8 @@
  *   a = act(x Wg^T + bg); h = a (x Wu^T + bu); y = residual + h Wd^T + bd
  *
  * Shapes: the rows of a chunk, gathered; three products of panels (simd.h);
- * a and h [rows][d_ff] stay in the worker's memory. FLOPs: 6 d_model d_ff a row.
- * Bytes: each weight once a chunk.
+ * a and h [rows][d_ff] stay in the worker's memory. FLOPs: 6 d_model d_ff a
+ * row. Bytes: each weight once a chunk.
  *
  * h of an inactive neuron is 0 whatever u is, as on the sparse path. */
 #include <config.h>
@@ -54,8 +54,7 @@ static void up_rows(const struct twp_ffn_call *call, struct twp_work *work,
 
 /* The pattern of one row, h cut to it where a definition is applied. */
 static void pattern_of(const struct twp_ffn_call *call, struct twp_work *work,
-                       int64_t row, const float *act, float *h,
-                       uint64_t *bits)
+                       int64_t row, const float *act, float *h, uint64_t *bits)
 {
     int64_t padded = call->ffn->padded;
     const struct tw_active *apply = call->ffn->desc.apply;
@@ -89,10 +88,17 @@ static void down_rows(const struct twp_ffn_call *call, struct twp_work *work,
     twp_pack_rows(call->simd, work->a, work->hid, ffn->padded, NULL, rows, k);
     for (int64_t k0 = 0; k0 < k; k0 += TWP_K_OUTER) {
         struct twp_product product = {
-            .panels = &call->down, .first = 0, .last = ffn->width / TWP_PANEL,
-            .k0 = k0, .k1 = k - k0 < TWP_K_OUTER ? k : k0 + TWP_K_OUTER,
-            .a = work->a, .groups = groups, .c = work->c, .ldc = ffn->width,
-            .is_adding = k0 > 0, .wide = work->wide};
+            .panels = &call->down,
+            .first = 0,
+            .last = ffn->width / TWP_PANEL,
+            .k0 = k0,
+            .k1 = k - k0 < TWP_K_OUTER ? k : k0 + TWP_K_OUTER,
+            .a = work->a,
+            .groups = groups,
+            .c = work->c,
+            .ldc = ffn->width,
+            .is_adding = k0 > 0,
+            .wide = work->wide};
         call->simd->product(&product);
     }
     for (int64_t i = 0; i < rows; i++) {

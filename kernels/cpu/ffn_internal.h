@@ -12,10 +12,19 @@
 #include "kernels/cpu/simd.h"
 #include "kernels/twell.h"
 
-/* Slots of a tile (packed rows of up to 25 % keep to the sparse pass). */
+/* Slots of a tile of 256. A routed row costs the gate's product and then three,
+ * so routing pays only where the sparse pass costs more than three products:
+ * near 25 % for float rows, later for 16-bit ones. With 48 slots float layers
+ * at 16 % were 1.4 times slower. Whole layers that dense products serve better
+ * are a plan's choice (TW_FFN_DENSE). */
 #define TWP_SLOTS 64
-/* Groups of rows in a chunk, at most. */
-#define TWP_CHUNK_GROUPS 8
+
+/* Groups of rows in a chunk: as many as 1 MiB of packed x holds, 8 to 16. With
+ * 16 instead of 8, 384 x 1024 takes 0.93 of the time (W is read half as often).
+ */
+#define TWP_CHUNK_BYTES (1 << 20)
+#define TWP_CHUNK_LEAST 8
+#define TWP_CHUNK_MOST  16
 /* Steps of K whose rows of A stay in the second-level cache. */
 #define TWP_K_OUTER (TWP_K_BLOCK * 10)
 
@@ -37,16 +46,16 @@ struct twp_copy {
 
 struct tw_ffn {
     struct tw_ffn_desc desc;
-    struct tw_active apply;  /* desc.apply points here, or NULL */
+    struct tw_active apply; /* desc.apply points here, or NULL */
     const struct twp_simd *simd;
-    int slots;               /* TWP_SLOTS; tests take fewer */
-    int64_t tiles;           /* of d_ff */
-    int64_t padded;          /* d_ff rounded up to whole tiles */
-    int64_t width;           /* d_model rounded up to 32 */
+    int slots;                  /* TWP_SLOTS */
+    int64_t tiles;              /* of d_ff */
+    int64_t padded;             /* d_ff rounded up to whole tiles */
+    int64_t width;              /* d_model rounded up to 32 */
     float *gate_bias, *up_bias; /* [padded] or NULL */
     float *down_bias;           /* [width] or NULL */
     struct twp_copy copy[TWP_COPIES];
-    bool is_open;            /* in the list of layers with passing copies */
+    bool is_open; /* in the list of layers with passing copies */
     struct tw_ffn *next;
 };
 
@@ -83,6 +92,8 @@ struct twp_work {
     float *act, *hid;     /* [chunk][padded], dense rows; else hid [padded] */
     uint64_t *bits;       /* [padded / 64] of a row, twice */
     double *lane;         /* [chunk][16] */
+    uint16_t *cursor;     /* [chunk] next slot of the tile at hand */
+    bool *is_routed;      /* [chunk] */
     uint32_t *neuron;     /* [padded] list of a row */
     float *value, *hidden;
     uint64_t *key, *key2; /* [padded] for top-k and top-p */
@@ -99,10 +110,10 @@ struct twp_ffn_call {
     const struct tw_probes *probes;
     struct tw_layer_obs *obs; /* NULL: nothing is counted */
     int64_t rows;
-    bool is_dense;             /* every row takes the dense path */
-    bool is_by_tile;           /* tiles may be passed one after another */
-    int64_t *list;             /* [rows] of the dense region */
-    bool *is_routed;           /* [rows] noted by the sparse region */
+    bool is_dense;              /* every row takes the dense path */
+    bool is_by_tile;            /* a row may be passed in parts */
+    int64_t *list;              /* [rows] of the dense region */
+    bool *is_routed;            /* [rows] noted by the sparse region */
     struct twp_counts **counts; /* [workers], NULL until it works */
     /* of the running region */
     bool has_dense;
@@ -165,8 +176,8 @@ void twp_count_row(const struct twp_ffn_call *call, struct twp_work *work,
 bool twp_needs_whole_row(const struct tw_probes *probes);
 /* Sets the bits of a top-p or top-k definition's active neurons among h[n], n a
  * multiple of 64. */
-void twp_select_top(const struct tw_active *active, const float *h,
-                    int64_t n, struct twp_work *work, uint64_t *bits);
+void twp_select_top(const struct tw_active *active, const float *h, int64_t n,
+                    struct twp_work *work, uint64_t *bits);
 /* The largest float that isn't above T: |v| > T and |v| > this are one. */
 float twp_threshold(double t);
 

@@ -46,12 +46,16 @@ static void lay_out(const struct twp_ffn_call *call, struct walk *walk,
     work->x = take(walk, chunk * width, sizeof(float));
     work->y = take(walk, chunk * width, sizeof(float));
     work->pack = (struct tw_twell){
-        .rows = chunk, .cols = ffn->desc.d_ff, .tiles = ffn->tiles,
+        .rows = chunk,
+        .cols = ffn->desc.d_ff,
+        .tiles = ffn->tiles,
         .slots = ffn->slots,
         .count = take(walk, cells, sizeof(uint16_t)),
         .value = take(walk, cells * ffn->slots, sizeof(float)),
         .column = take(walk, cells * ffn->slots, 1)};
     work->lane = take(walk, chunk * 16, sizeof(double));
+    work->cursor = take(walk, chunk, sizeof *work->cursor);
+    work->is_routed = take(walk, chunk, sizeof *work->is_routed);
     work->neuron = take(walk, padded, sizeof(uint32_t));
     work->value = take(walk, padded, sizeof(float));
     work->hidden = take(walk, padded, sizeof(float));

@@ -102,7 +102,7 @@ struct twp_simd {
     /* v[i] = 0 where bit i is clear. */
     void (*mask)(float *v, int64_t n, const uint64_t *bits);
     /* A row's firings: where bit i is set fired[i]++, first[i] = min(row),
-     * last[i] = max(row). Returns how many are set. */
+     * last[i] = max(row). Returns how many are set; fired NULL: that alone. */
     uint32_t (*tally)(const uint64_t *bits, int64_t n, uint32_t row,
                       uint32_t *fired, uint32_t *first, uint32_t *last);
     /* lane[i % 16] += |h[i]|, ascending. */

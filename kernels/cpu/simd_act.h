@@ -1,8 +1,8 @@
 /* v = act(v + bias), elementwise: a body of simd_*.c.
  *
  * The formulas are those of tw_activation_apply (the specification) in floats:
- * exp by a degree-6 polynomial after a two-part reduction (about 1 ulp), erf and
- * erfc by a pair of polynomials. 0 gives 0 and NaN gives NaN in each. */
+ * exp by a degree-6 polynomial after a two-part reduction (about 1 ulp), erf
+ * and erfc by a pair of polynomials. 0 gives 0 and NaN gives NaN in each. */
 #ifndef TW_KERNELS_CPU_SIMD_ACT_H
 #define TW_KERNELS_CPU_SIMD_ACT_H
 
@@ -52,7 +52,8 @@ FN vec gelu(vec x)
     near = FMA(near, s, splat(1.28379166e-1f));
     near = FMA(near, z, z);
     vec power = FMA(splat(-1.72853470e-5f), t, splat(3.83197126e-4f));
-    power = FMA(power, s, FMA(splat(-3.88396438e-3f), t, splat(2.42546219e-2f)));
+    power =
+        FMA(power, s, FMA(splat(-3.88396438e-3f), t, splat(2.42546219e-2f)));
     power = FMA(power, t, splat(-1.06777877e-1f));
     power = FMA(power, t, splat(-6.34846687e-1f));
     power = FMA(power, t, splat(-1.28717512e-1f));
@@ -110,9 +111,9 @@ static TWP_TARGET void activate(const struct tw_activation *activation,
 {
     float arg = activation->arg;
     switch (activation->act) {
-#define CASE(name)                                                           \
-    case TW_ACT_##name:                                                      \
-        activate_as(TW_ACT_##name, arg, v, bias, n);                         \
+#define CASE(name)                                                             \
+    case TW_ACT_##name:                                                        \
+        activate_as(TW_ACT_##name, arg, v, bias, n);                           \
         break;
         CASE(RELU)
         CASE(RELU2)

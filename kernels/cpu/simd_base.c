@@ -9,22 +9,6 @@
 #include "kernels/cpu/simd_pack.h"
 #include "kernels/cpu/simd_product.h"
 #include "kernels/cpu/simd_sparse.h"
+#include "kernels/cpu/simd_table.h"
 
-const struct twp_simd twp_simd_base = {
-    .name = "base",
-    .mr = MR,
-    .product = product,
-    .activate = activate,
-    .pack = pack,
-    .sparse = sparse,
-    .order = order,
-    .unorder = unorder,
-    .interleave = interleave,
-    .give = give,
-    .above = above,
-    .bits = bits_of,
-    .mask = mask,
-    .tally = tally,
-    .lanes = lanes,
-    .multiply = multiply,
-};
+const struct twp_simd twp_simd_base = TWP_SIMD_TABLE("base");

@@ -39,7 +39,8 @@ static TWP_TARGET uint32_t tally(const uint64_t *bits, int64_t n, uint32_t row,
             uvec set = (uvec)lanes_set(bits[q] >> (i % 64));
             uvec f = load_bits(fired + i) - set;
             uvec a = load_bits(first + i), z = load_bits(last + i);
-            uvec earlier = (uvec)(here < a) & set, later = (uvec)(here > z) & set;
+            uvec earlier = (uvec)(here < a) & set;
+            uvec later = (uvec)(here > z) & set;
             a = (a & ~earlier) | (here & earlier);
             z = (z & ~later) | (here & later);
             memcpy(fired + i, &f, sizeof f);
@@ -52,6 +53,7 @@ static TWP_TARGET uint32_t tally(const uint64_t *bits, int64_t n, uint32_t row,
 
 typedef float half_vec __attribute__((vector_size(2 * VW)));
 typedef double wide_vec __attribute__((vector_size(4 * VW)));
+typedef int64_t wide_bits __attribute__((vector_size(4 * VW)));
 
 static TWP_TARGET void lanes(const float *h, int64_t n, double lane[16])
 {
@@ -62,8 +64,7 @@ static TWP_TARGET void lanes(const float *h, int64_t n, double lane[16])
             half_vec v;
             memcpy(&v, h + i + j * (VW / 2), sizeof v);
             wide_vec d = __builtin_convertvector(v, wide_vec);
-            sum[j] += (wide_vec)((int64_t __attribute__((vector_size(4 * VW))))d &
-                                 INT64_MAX);
+            sum[j] += (wide_vec)((wide_bits)d & INT64_MAX);
         }
     memcpy(lane, sum, sizeof sum);
 }

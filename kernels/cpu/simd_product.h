@@ -1,4 +1,5 @@
-/* c (+)= A W^T: the dense product of the feed-forward layer, a body of simd_*.c.
+/* c (+)= A W^T: the dense product of the feed-forward layer, a body of
+ * simd_*.c.
  *
  *   c[m][n] = sum_k a[m][k] w[n][k], k ascending, one fused add each
  *
@@ -17,10 +18,10 @@
 
 #if VW == 16
 #define MR 14
-#define MICRO_ROWS(X)                                                        \
+#define MICRO_ROWS(X)                                                          \
     X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
 #else
-#define MR 6
+#define MR            6
 #define MICRO_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
 #endif
 
@@ -31,15 +32,15 @@ static TWP_TARGET void micro(const float *a, const float *b, int64_t k,
                              const char *ahead)
 {
 #define DECLARE(r) vec l##r = {0}, h##r = {0};
-#define TAKE(r)                                                              \
-    l##r = load(c + r * ldc);                                                \
+#define TAKE(r)                                                                \
+    l##r = load(c + r * ldc);                                                  \
     h##r = load(c + r * ldc + VW);
-#define STEP(r)                                                              \
-    x = splat(a[r]);                                                         \
-    l##r = FMA(x, low, l##r);                                                \
+#define STEP(r)                                                                \
+    x = splat(a[r]);                                                           \
+    l##r = FMA(x, low, l##r);                                                  \
     h##r = FMA(x, high, h##r);
-#define GIVE(r)                                                              \
-    store(c + r * ldc, l##r);                                                \
+#define GIVE(r)                                                                \
+    store(c + r * ldc, l##r);                                                  \
     store(c + r * ldc + VW, h##r);
     MICRO_ROWS(DECLARE)
     if (is_adding) {
@@ -59,8 +60,8 @@ static TWP_TARGET void micro(const float *a, const float *b, int64_t k,
 
 /* Steps k0 .. k0+k-1 of one panel as floats: where they lie, or widened. */
 static TWP_TARGET const float *widen_block(const struct twp_panels *p,
-                                           int64_t panel, int64_t k0,
-                                           int64_t k, float *wide)
+                                           int64_t panel, int64_t k0, int64_t k,
+                                           float *wide)
 {
     if (p->dtype == TW_F32)
         return (const float *)p->data + (panel * p->k + k0) * TWP_PANEL;
@@ -115,8 +116,7 @@ static TWP_TARGET void product(const struct twp_product *p)
                 const float *a = p->a + (g * p->panels->k + k0) * MR;
                 float *c = column + g * MR * p->ldc;
                 for (int j = 0; j < TWP_PANEL; j += 2 * VW)
-                    micro(a, b + j, k, c + j, p->ldc, is_adding,
-                          ahead);
+                    micro(a, b + j, k, c + j, p->ldc, is_adding, ahead);
             }
         }
     }

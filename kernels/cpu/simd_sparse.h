@@ -8,10 +8,10 @@
  *
  * Four entries share the loads of x and the loads and stores of y. Each entry's
  * dot runs in two vectors of partial sums and one tree, and y takes entries one
- * after another, so that how entries are grouped changes no bit. bf16 is widened
- * in registers, 2 VW at once: the even elements by a shift, the odd ones by a
- * mask, which is why x and y stand in the order (evens, odds) of 2 VW. The next
- * four entries' rows are called in while these are worked on. */
+ * after another, so that how entries are grouped changes no bit. bf16 is
+ * widened in registers, 2 VW at once: the even elements by a shift, the odd
+ * ones by a mask, which is why x and y stand in the order (evens, odds) of 2
+ * VW. The next four entries' rows are called in while these are worked on. */
 #ifndef TW_KERNELS_CPU_SIMD_SPARSE_H
 #define TW_KERNELS_CPU_SIMD_SPARSE_H
 
@@ -44,8 +44,8 @@ FN void call_in(enum tw_dtype dtype, const char *row, int64_t i)
 }
 
 FN void dots_as(enum tw_dtype dtype, int n, const float *x,
-                const char *const *row, const char *const *next,
-                int64_t width, float *out)
+                const char *const *row, const char *const *next, int64_t width,
+                float *out)
 {
     vec even[4] = {{0}, {0}, {0}, {0}}, odd[4] = {{0}, {0}, {0}, {0}};
     for (int64_t i = 0; i < width; i += 2 * VW) {
@@ -64,8 +64,7 @@ FN void dots_as(enum tw_dtype dtype, int n, const float *x,
 }
 
 FN void axpys_as(enum tw_dtype dtype, int n, float *y, const float *h,
-                 const char *const *row, const char *const *next,
-                 int64_t width)
+                 const char *const *row, const char *const *next, int64_t width)
 {
     for (int64_t i = 0; i < width; i += 2 * VW) {
         vec y0 = load(y + i), y1 = load(y + i + VW), low, high;
@@ -81,33 +80,47 @@ FN void axpys_as(enum tw_dtype dtype, int n, float *y, const float *h,
     }
 }
 
-#define DOTS_AND_AXPYS(name, dtype)                                          \
-    static TWP_TARGET void dots_##name(                                      \
-        int n, const float *x, const char *const *row,                       \
-        const char *const *next, int64_t width, float *out)                  \
-    {                                                                        \
-        if (n == 4)                                                          \
-            dots_as(dtype, 4, x, row, next, width, out);                     \
-        else                                                                 \
-            dots_as(dtype, 1, x, row, next, width, out);                     \
-    }                                                                        \
-    static TWP_TARGET void axpys_##name(                                     \
-        int n, float *y, const float *h, const char *const *row,             \
-        const char *const *next, int64_t width)                              \
-    {                                                                        \
-        if (n == 4)                                                          \
-            axpys_as(dtype, 4, y, h, row, next, width);                      \
-        else                                                                 \
-            axpys_as(dtype, 1, y, h, row, next, width);                      \
+#define BY_COUNT(n, of)                                                        \
+    switch (n) {                                                               \
+    case 4:                                                                    \
+        of(4);                                                                 \
+        break;                                                                 \
+    case 3:                                                                    \
+        of(3);                                                                 \
+        break;                                                                 \
+    case 2:                                                                    \
+        of(2);                                                                 \
+        break;                                                                 \
+    default:                                                                   \
+        of(1);                                                                 \
     }
+#define DOTS_AND_AXPYS(name, dtype)                                            \
+    static TWP_TARGET void dots_##name(                                        \
+        int n, const float *x, const char *const *row,                         \
+        const char *const *next, int64_t width, float *out)                    \
+    {                                                                          \
+        BY_COUNT(n, DOTS_OF_##name)                                            \
+    }                                                                          \
+    static TWP_TARGET void axpys_##name(                                       \
+        int n, float *y, const float *h, const char *const *row,               \
+        const char *const *next, int64_t width)                                \
+    {                                                                          \
+        BY_COUNT(n, AXPYS_OF_##name)                                           \
+    }
+#define DOTS_OF_f32(n)   dots_as(TW_F32, n, x, row, next, width, out)
+#define DOTS_OF_bf16(n)  dots_as(TW_BF16, n, x, row, next, width, out)
+#define DOTS_OF_f16(n)   dots_as(TW_F16, n, x, row, next, width, out)
+#define AXPYS_OF_f32(n)  axpys_as(TW_F32, n, y, h, row, next, width)
+#define AXPYS_OF_bf16(n) axpys_as(TW_BF16, n, y, h, row, next, width)
+#define AXPYS_OF_f16(n)  axpys_as(TW_F16, n, y, h, row, next, width)
 DOTS_AND_AXPYS(f32, TW_F32)
 DOTS_AND_AXPYS(bf16, TW_BF16)
 DOTS_AND_AXPYS(f16, TW_F16)
 #undef DOTS_AND_AXPYS
+#undef BY_COUNT
 
-FN void dots(enum tw_dtype dtype, int n, const float *x,
-             const char *const *row, const char *const *next, int64_t width,
-             float *out)
+FN void dots(enum tw_dtype dtype, int n, const float *x, const char *const *row,
+             const char *const *next, int64_t width, float *out)
 {
     if (dtype == TW_BF16)
         dots_bf16(n, x, row, next, width, out);
@@ -139,27 +152,47 @@ FN void rows_of(const struct twp_rows *rows, const uint32_t *neuron, int64_t i,
     }
 }
 
+static TWP_TARGET void up_pass(const struct twp_sparse *s, const float *x,
+                               const uint32_t *neuron, const float *a, float *h,
+                               int64_t n)
+{
+    const char *row[4], *next[4];
+    for (int64_t i = 0, step; i < n; i += step) {
+        step = n - i < 4 ? n - i : 4;
+        float sum[4];
+        rows_of(&s->up, neuron, i, n, row);
+        rows_of(&s->up, neuron, i + step, n, next);
+        dots(s->up.dtype, (int)step, x, row, next, s->width, sum);
+        for (int64_t e = i; e < i + step; e++)
+            h[e] = a[e] * (s->up_bias ? sum[e - i] + s->up_bias[neuron[e]]
+                                      : sum[e - i]);
+    }
+}
+
+static TWP_TARGET void down_pass(const struct twp_sparse *s, float *y,
+                                 const uint32_t *neuron, const float *h,
+                                 int64_t n)
+{
+    const char *row[4], *next[4];
+    for (int64_t i = 0, step; i < n; i += step) {
+        step = n - i < 4 ? n - i : 4;
+        rows_of(&s->down, neuron, i, n, row);
+        rows_of(&s->down, neuron, i + step, n, next);
+        axpys(s->down.dtype, (int)step, y, h + i, row, next, s->width);
+    }
+}
+
+/* All dots, then all sums into y: the dots of one group needn't wait for the
+ * last one's h. */
 static TWP_TARGET void sparse(const struct twp_sparse *s, const float *x,
                               float *y, const uint32_t *neuron, const float *a,
                               float *h, int64_t n)
 {
-    const char *up[4], *down[4], *next_up[4], *next_down[4];
-    for (int64_t i = 0, step; i < n; i += step) {
-        step = n - i >= 4 ? 4 : 1;
-        float sum[4];
-        rows_of(&s->down, neuron, i, n, down);
-        rows_of(&s->down, neuron, i + step, n, next_down);
-        if (s->up.data) {
-            rows_of(&s->up, neuron, i, n, up);
-            rows_of(&s->up, neuron, i + step, n, next_up);
-            dots(s->up.dtype, (int)step, x, up, next_up, s->width, sum);
-        }
-        for (int64_t e = 0; e < step; e++) {
-            float bias = s->up_bias ? s->up_bias[neuron[i + e]] : 0;
-            h[i + e] = s->up.data ? a[i + e] * (sum[e] + bias) : a[i + e];
-        }
-        axpys(s->down.dtype, (int)step, y, h + i, down, next_down, s->width);
-    }
+    if (s->up.data)
+        up_pass(s, x, neuron, a, h, n);
+    else
+        memcpy(h, a, (size_t)n * sizeof *h);
+    down_pass(s, y, neuron, h, n);
 }
 
 /* bf16 rows are read as (evens, odds) of 2 VW, the others as they stand. */

@@ -1,6 +1,6 @@
-/* The vector vocabulary of the bodies: included by simd_*.c after TWP_VW (floats
- * a vector) and TWP_TARGET (function attribute) are defined. No vector leaves a
- * translation unit. */
+/* The vector vocabulary of the bodies: included by simd_*.c after TWP_VW
+ * (floats a vector) and TWP_TARGET (function attribute) are defined. No vector
+ * leaves a translation unit. */
 #ifndef TW_KERNELS_CPU_SIMD_VECTOR_H
 #define TW_KERNELS_CPU_SIMD_VECTOR_H
 
@@ -79,8 +79,8 @@ FN vec load_half(const uint16_t *p)
 FN __m128 quarter(vec v)
 {
     __m256 low = _mm512_castps512_ps256(v);
-    __m256 high = _mm256_castpd_ps(
-        _mm512_extractf64x4_pd(_mm512_castps_pd(v), 1));
+    __m256 high =
+        _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1));
     __m256 sum = _mm256_add_ps(low, high);
     return _mm_add_ps(_mm256_castps256_ps128(sum),
                       _mm256_extractf128_ps(sum, 1));
@@ -125,7 +125,7 @@ FN uint32_t bits_above(vec v, vec threshold)
     uint32_t bits = 0;
     vec size = magnitude(v);
     for (int i = 0; i < VW; i++)
-        bits |= (uint32_t)!(size[i] <= threshold[i]) << i;
+        bits |= (uint32_t) !(size[i] <= threshold[i]) << i;
     return bits;
 }
 

@@ -20,7 +20,7 @@ enum tw_row_class {
     TW_ROW_GENERATED,
     TW_ROW_CLASSES
 };
-#define TW_ROW_SKIPPED 0x80u
+#define TW_ROW_SKIPPED    0x80u
 #define TW_ROW_CLASS_MASK 0x7fu
 
 /* Sequences stand in corpus order: (document, start) ascends. All arrays are

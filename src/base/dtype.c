@@ -9,8 +9,8 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[TW_DTYPES] = {
-    [TW_F32] = {"float32", 4},  [TW_BF16] = {"bfloat16", 2},
-    [TW_F16] = {"float16", 2},  [TW_I32] = {"int32", 4},
+    [TW_F32] = {"float32", 4}, [TW_BF16] = {"bfloat16", 2},
+    [TW_F16] = {"float16", 2}, [TW_I32] = {"int32", 4},
     [TW_I64] = {"int64", 8},
 };
 

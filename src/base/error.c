@@ -11,8 +11,8 @@
 const char *tw_status_text(enum tw_status status)
 {
     switch (status) {
-#define TW_STATUS_CASE(name, value, text) \
-    case TW_##name:                       \
+#define TW_STATUS_CASE(name, value, text)                                      \
+    case TW_##name:                                                            \
         return text;
         TW_STATUS_LIST(TW_STATUS_CASE)
 #undef TW_STATUS_CASE

@@ -22,7 +22,8 @@ struct tw_error {
 
 /* Fills *err (may be NULL) unless it holds an error already: the first error
  * wins. Control characters in the formatted text (names come from hostile
- * files) become '?'. Returns status, so that "return tw_error_set(...)" works. */
+ * files) become '?'. Returns status, so that "return tw_error_set(...)" works.
+ */
 enum tw_status tw_error_set(struct tw_error *err, enum tw_status status,
                             const char *format, ...) TW_PRINTF(3, 4);
 

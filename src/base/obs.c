@@ -15,9 +15,8 @@ enum tw_status tw_layer_obs_init(struct tw_layer_obs *obs, int64_t max_rows,
                                  int with_magnitudes, struct tw_error *err)
 {
     assert(max_rows > 0 && width > 0 && probes > 0 && experts > 0);
-    *obs = (struct tw_layer_obs){.width = (int32_t)width,
-                                 .probes = probes,
-                                 .experts = experts};
+    *obs = (struct tw_layer_obs){
+        .width = (int32_t)width, .probes = probes, .experts = experts};
     size_t rows = (size_t)max_rows, w = (size_t)width, p = (size_t)probes;
     int is_short = 0;
     obs->nnz = tw_calloc(p * rows, sizeof *obs->nnz);

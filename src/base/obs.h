@@ -16,11 +16,12 @@
 extern "C" {
 #endif
 
-#define TW_TILE_WIDTHS 3     /* 64, 128, 256 columns */
-#define TW_MAGNITUDE_BINS 64 /* bin b: floor(log2 |h|) = b - 40, ends clamped */
+#define TW_TILE_WIDTHS    3  /* 64, 128, 256 columns */
+#define TW_MAGNITUDE_BINS 64 /* bin b: floor(log2 |h|) = b - 40, ends clamped  \
+                              */
 #define TW_MAGNITUDE_BIAS 40
-#define TW_L1_SCALE 65536.0       /* l1 is summed in units of 2^-16 */
-#define TW_NLL_SCALE 1048576.0    /* loss and |h| in units of 2^-20 */
+#define TW_L1_SCALE       65536.0   /* l1 is summed in units of 2^-16 */
+#define TW_NLL_SCALE      1048576.0 /* loss and |h| in units of 2^-20 */
 
 /* What one layer did to one batch. fired, first, last, seen, tiles and the
  * magnitudes leave skipped rows out; nnz and l1 hold every row. */
@@ -33,12 +34,12 @@ struct tw_layer_obs {
     uint64_t *seen;         /* [experts] counted rows that reached it */
     float *l1;              /* [rows] sum |h| */
     uint64_t *tiles[TW_TILE_WIDTHS]; /* [w+1] row-tiles by pattern count */
-    int64_t *abs_sum;       /* [width] |h| in 2^-20 over the primary's firings;
-                             * NULL without --magnitudes, as the next two */
-    float *abs_max;         /* [width] largest |h| of the primary's firings */
-    uint64_t *magnitude;    /* [TW_MAGNITUDE_BINS] every h != 0 */
-    int64_t *set_start;     /* [rows+1] CSR of the primary's active neurons, */
-    uint32_t *set;          /* with values; NULL unless asked for */
+    int64_t *abs_sum;    /* [width] |h| in 2^-20 over the primary's firings;
+                          * NULL without --magnitudes, as the next two */
+    float *abs_max;      /* [width] largest |h| of the primary's firings */
+    uint64_t *magnitude; /* [TW_MAGNITUDE_BINS] every h != 0 */
+    int64_t *set_start;  /* [rows+1] CSR of the primary's active neurons, */
+    uint32_t *set;       /* with values; NULL unless asked for */
     float *set_value;
     uint64_t overflow_tiles; /* tiles with more entries than slots */
     uint64_t overflow_rows;  /* rows with such a tile */

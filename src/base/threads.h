@@ -19,8 +19,8 @@ typedef void tw_piece_fn(void *arg, int worker, int64_t piece);
 
 /* A pool of `count` workers (the caller is worker 0, so count 1 starts no
  * thread). Returns TW_OK, TW_ERR_NOMEM or TW_ERR_IO. */
-TW_MUST_USE enum tw_status tw_threads_create(int count, struct tw_threads **pool,
-                                             struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_threads_create(int count, struct tw_threads **pool, struct tw_error *err);
 /* Runs fn for every piece, in any order, and waits for all. Not reentrant. */
 void tw_threads_run(struct tw_threads *pool, tw_piece_fn *fn, void *arg,
                     int64_t pieces);

@@ -13,7 +13,7 @@
 #include "cmd/options.h"
 
 #define MAX_ARGUMENTS 64
-#define LONG_ONLY 256 /* getopt's value of option i without a letter: + i */
+#define LONG_ONLY     256 /* getopt's value of option i without a letter: + i */
 
 static enum tw_status push(struct tw_text_list *list, const char *text,
                            struct tw_error *err)
@@ -137,9 +137,9 @@ static int translate(const struct tw_argument *arguments,
     for (; arguments[count].name && count < MAX_ARGUMENTS; count++) {
         const struct tw_argument *a = &arguments[count];
         bool is_flag = a->kind == TW_ARG_FLAG;
-        options[count] = (struct option){
-            a->name, is_flag ? no_argument : required_argument, NULL,
-            a->letter ? a->letter : LONG_ONLY + count};
+        options[count] =
+            (struct option){a->name, is_flag ? no_argument : required_argument,
+                            NULL, a->letter ? a->letter : LONG_ONLY + count};
         if (a->letter)
             *letters++ = a->letter;
         if (a->letter && !is_flag)
@@ -176,27 +176,37 @@ enum tw_status tw_arguments_parse(int argc, char **argv,
     }
     for (int i = optind; i < argc && status == TW_OK; i++) {
         if (i - optind >= max_words)
-            status = tw_error_set(err, TW_ERR_USAGE,
-                                  "unexpected argument '%s'", argv[i]);
+            status = tw_error_set(err, TW_ERR_USAGE, "unexpected argument '%s'",
+                                  argv[i]);
         else
             words[i - optind] = argv[i];
     }
     return status;
 }
 
+void tw_shell_word(struct tw_strbuf *line, const char *word)
+{
+    bool is_plain =
+        *word && !word[strcspn(word, " \t\n\"'\\$`*?;&|<>()[]{}~#!")];
+    if (is_plain) {
+        tw_strbuf_puts(line, word);
+        return;
+    }
+    tw_strbuf_puts(line, "'");
+    for (const char *c = word; *c; c++) {
+        if (*c == '\'')
+            tw_strbuf_puts(line, "'\\''");
+        else
+            tw_strbuf_append(line, c, 1);
+    }
+    tw_strbuf_puts(line, "'");
+}
+
 void tw_command_line(struct tw_strbuf *line, int argc, char **argv)
 {
     tw_strbuf_puts(line, "twellscope");
     for (int i = 0; i < argc; i++) {
-        bool is_plain = *argv[i] && !argv[i][strcspn(argv[i], " \t\n\"'\\$`*?;"
-                                                              "&|<>()[]{}~#!")];
-        tw_strbuf_puts(line, is_plain ? " " : " '");
-        for (const char *c = argv[i]; *c; c++) {
-            if (*c == '\'')
-                tw_strbuf_puts(line, "'\\''");
-            else
-                tw_strbuf_append(line, c, 1);
-        }
-        tw_strbuf_puts(line, is_plain ? "" : "'");
+        tw_strbuf_puts(line, " ");
+        tw_shell_word(line, argv[i]);
     }
 }

@@ -36,8 +36,8 @@ struct tw_argument {
     const char *name; /* long name; NULL ends the table */
     char letter;      /* short name, 0: none */
     enum tw_argument_kind kind;
-    size_t offset;    /* of the field */
-    int64_t least;    /* COUNT, INT: smallest value allowed */
+    size_t offset; /* of the field */
+    int64_t least; /* COUNT, INT: smallest value allowed */
 };
 
 struct tw_text_list {
@@ -48,10 +48,13 @@ struct tw_text_list {
 /* Reads every option into *request; -h and --help set *wants_help. At most
  * max_words words may stand apart from options: they are put into words.
  * Returns TW_OK, TW_ERR_USAGE naming the option, or TW_ERR_NOMEM. */
-TW_MUST_USE enum tw_status tw_arguments_parse(
-    int argc, char **argv, const struct tw_argument *arguments, void *request,
-    bool *wants_help, const char **words, int max_words, struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_arguments_parse(int argc, char **argv, const struct tw_argument *arguments,
+                   void *request, bool *wants_help, const char **words,
+                   int max_words, struct tw_error *err);
 
+/* Appends a word as a shell would have to be given it. */
+void tw_shell_word(struct tw_strbuf *line, const char *word);
 /* "twellscope NAME ARG...", with quotes where a shell needs them. */
 void tw_command_line(struct tw_strbuf *line, int argc, char **argv);
 

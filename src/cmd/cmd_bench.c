@@ -3,14 +3,12 @@
 
 #include "cmd/command.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/threads.h"
 #include "cmd/arguments.h"
@@ -19,10 +17,11 @@
 #include "db/query.h"
 #include "db/store.h"
 #include "run/bench_ffn.h"
+#include "run/record.h"
 
 struct request {
     struct tw_bench_ffn_options ffn;
-    const char *db, *name, *output_text, *nnz, *dtype;
+    const char *db, *name, *output_text, *nnz, *dtype, *command;
     int64_t seed;
     struct tw_output output;
     bool wants_help;
@@ -50,6 +49,8 @@ static enum tw_status parse_nnz(const char *text,
                                 struct tw_error *err)
 {
     o->n_nnz = 0;
+    if (!*text)
+        return tw_error_set(err, TW_ERR_USAGE, "--nnz: an empty list");
     while (*text) {
         char *end;
         double value = strtod(text, &end);
@@ -80,8 +81,10 @@ static enum tw_status parse_dtype(const char *text, enum tw_dtype *dtype,
     else if (strcmp(text, "f32") == 0 || strcmp(text, "float32") == 0)
         *dtype = TW_F32;
     else
-        return tw_error_set(err, TW_ERR_USAGE, "--dtype: '%s' is not bf16 or "
-                            "f32", text);
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "--dtype: '%s' is not bf16 or "
+                            "f32",
+                            text);
     return TW_OK;
 }
 
@@ -118,45 +121,65 @@ static enum tw_status put(struct tw_store *store, int64_t run,
         .path = is_twell ? "cpu" : "cblas",
         .dtype = is_twell ? tw_dtype_name(o->dtype) : "float32",
         .data = "uniform",
-        .m = o->rows, .k = o->d_model, .n = o->d_ff,
-        .nnz_mean = r->nnz_mean, .nnz_max = r->nnz_max,
+        .m = o->rows,
+        .k = o->d_model,
+        .n = o->d_ff,
+        .nnz_mean = r->nnz_mean,
+        .nnz_max = r->nnz_max,
         .repetitions = o->repetitions,
         .ns_median = median,
         .ns_min = is_twell ? r->twell_min : r->dense_min,
         .ns_mad = is_twell ? r->twell_mad : r->dense_mad,
         .tokens_per_ms = 1e6 * (double)o->rows / (double)median,
-        .mj_per_token = NAN, .idle_watt = NAN,
+        .mj_per_token = NAN,
+        .idle_watt = NAN,
         .peak_bytes = r->peak_bytes,
         .rel_error = is_twell ? r->rel_error : 0};
     return tw_store_put_bench(store, run, &row, err);
 }
 
-static enum tw_status store_all(struct request *r,
-                                const struct tw_bench_ffn_result *results,
-                                const char *path, struct tw_error *err)
+/* Facts of the run: what the numbers depend on. */
+static enum tw_status put_facts(const struct request *r, struct tw_store *store,
+                                int64_t run, struct tw_error *err)
 {
-    struct tw_store *store = NULL;
-    struct tw_query *query = NULL;
+    struct tw_facts facts = {0};
+    tw_facts_text(&facts, "backend", NULL, r->ffn.backend);
+    tw_facts_text(&facts, "device", NULL, r->ffn.device);
+    tw_facts_int(&facts, "seed", NULL, r->seed);
+    tw_facts_text(&facts, "command", NULL, r->command);
+    tw_facts_text(&facts, "status", NULL, "complete");
+    enum tw_status status = tw_facts_store(&facts, store, run, err);
+    tw_facts_fini(&facts);
+    return status == TW_OK ? tw_record_finished(store, run, err) : status;
+}
+
+static enum tw_status store_all(const struct request *r,
+                                const struct tw_bench_ffn_result *results,
+                                struct tw_store *store, const char *name,
+                                struct tw_error *err)
+{
     int64_t run = 0;
-    enum tw_status status = tw_store_open(path, TW_STORE_WRITE, &store, err);
+    enum tw_status status = tw_store_begin(store, err);
     if (status == TW_OK)
-        status = tw_store_begin(store, err);
-    if (status == TW_OK)
-        status = tw_store_run_create(store, r->name, "bench", &run, err);
+        status = tw_store_run_create(store, name, "bench", &run, err);
     for (int i = 0; i < r->ffn.n_nnz && status == TW_OK; i++) {
         status = put(store, run, &r->ffn, &results[i], false, err);
         if (status == TW_OK)
             status = put(store, run, &r->ffn, &results[i], true, err);
     }
     if (status == TW_OK)
-        status = tw_store_set_text(store, run, "status", "complete", err);
+        status = put_facts(r, store, run, err);
+    return status == TW_OK ? tw_store_commit(store, err) : status;
+}
+
+static enum tw_status print_rows(struct request *r, struct tw_store *store,
+                                 const char *name, struct tw_error *err)
+{
+    struct tw_query *query = NULL;
+    enum tw_status status = tw_query_open(
+        store, "SELECT * FROM bench_results WHERE run = :run", &query, err);
     if (status == TW_OK)
-        status = tw_store_commit(store, err);
-    if (status == TW_OK)
-        status = tw_query_open(
-            store, "SELECT * FROM bench_results WHERE run = :run", &query, err);
-    if (status == TW_OK)
-        status = tw_query_bind_text(query, ":run", r->name, err);
+        status = tw_query_bind_text(query, ":run", name, err);
     if (status == TW_OK)
         status = tw_output_open(&r->output, err);
     if (status == TW_OK) {
@@ -166,7 +189,6 @@ static enum tw_status store_all(struct request *r,
         status = status == TW_OK ? closed : status;
     }
     tw_query_close(query);
-    tw_store_close(store);
     return status;
 }
 
@@ -180,14 +202,13 @@ static void say(const struct tw_bench_ffn_options *o,
         fprintf(stderr,
                 "nnz %8.1f (%6.2f %%)  dense %9.3f ms  twell %9.3f ms  ",
                 r->nnz_mean, 100 * r->nnz_mean / (double)o->d_ff,
-                (double)r->dense_median * 1e-6,
-                (double)r->twell_median * 1e-6);
+                (double)r->dense_median * 1e-6, (double)r->twell_median * 1e-6);
         if (ratio >= 1)
             fprintf(stderr, "%.2fx faster", ratio);
         else
             fprintf(stderr, "%.2fx SLOWER", 1 / ratio);
-        fprintf(stderr, "  routed %" PRId64 " of %d rows\n",
-                r->dense_rows, o->rows);
+        fprintf(stderr, "  routed %" PRId64 " of %d rows\n", r->dense_rows,
+                o->rows);
     }
     double even = tw_bench_break_even(results, o->n_nnz);
     if (isnan(even))
@@ -197,42 +218,49 @@ static void say(const struct tw_bench_ffn_options *o,
                 100 * even / (double)o->d_ff);
 }
 
-/* Without --db the rows pass through a file of their own. */
-static enum tw_status keep(struct request *r,
-                           const struct tw_bench_ffn_result *results,
-                           struct tw_error *err)
+/* The database is opened and a name found before minutes are spent. */
+static enum tw_status bench(struct request *r, struct tw_error *err)
 {
-    char scratch[] = "/tmp/twellscope-bench-XXXXXX";
-    if (r->db)
-        return store_all(r, results, r->db, err);
-    int fd = mkstemp(scratch);
-    if (fd < 0)
-        return tw_error_errno(err, errno, "%s", scratch);
-    enum tw_status status = store_all(r, results, scratch, err);
-    close(fd);
-    unlink(scratch);
+    struct tw_bench_ffn_result results[TW_MAX_BENCH];
+    struct tw_store *store = NULL;
+    char name[256];
+    enum tw_status status = tw_store_open(r->db, TW_STORE_WRITE, &store, err);
+    if (status == TW_OK)
+        status = tw_record_free_name(store, r->name, name, sizeof name, err);
+    if (status == TW_OK)
+        status = tw_bench_ffn(&r->ffn, results, err);
+    if (status == TW_OK) {
+        say(&r->ffn, results);
+        status = store_all(r, results, store, name, err);
+    }
+    if (status == TW_OK)
+        status = print_rows(r, store, name, err);
+    tw_store_close(store);
     return status;
 }
 
 static enum tw_status run(int argc, char **argv, struct tw_error *err)
 {
-    struct request r = {
-        .ffn = {.backend = "cpu", .rows = 2048, .d_model = 2048, .d_ff = 5632,
-                .repetitions = 9},
-        .name = "bench-ffn", .output_text = "table", .dtype = "bf16",
-        .nnz = "0.3%,1%,3%,5%,10%,20%,40%", .seed = 1};
-    struct tw_bench_ffn_result results[TW_MAX_BENCH];
+    struct request r = {.ffn = {.backend = "cpu",
+                                .rows = 2048,
+                                .d_model = 2048,
+                                .d_ff = 5632,
+                                .repetitions = 9},
+                        .name = "bench-ffn",
+                        .output_text = "table",
+                        .dtype = "bf16",
+                        .nnz = "0.3%,1%,3%,5%,10%,20%,40%",
+                        .seed = 1};
+    struct tw_strbuf command = {0};
+    tw_command_line(&command, argc, argv);
+    r.command = tw_strbuf_text(&command);
+    r.db = tw_default_db();
     enum tw_status status = parse(argc, argv, &r, err);
-    if (status == TW_OK && r.wants_help) {
+    if (status == TW_OK && r.wants_help)
         tw_print_help(&tw_command_bench);
-        return TW_OK;
-    }
-    if (status == TW_OK)
-        status = tw_bench_ffn(&r.ffn, results, err);
-    if (status == TW_OK) {
-        say(&r.ffn, results);
-        status = keep(&r, results, err);
-    }
+    else if (status == TW_OK)
+        status = bench(&r, err);
+    tw_strbuf_fini(&command);
     return status;
 }
 
@@ -259,8 +287,10 @@ const struct tw_command tw_command_bench = {
         "  -t, --threads N     threads (all cores)\n"
         "  --backend NAME      cpu\n"
         "  --seed N            of the synthetic data (1)\n"
-        "  --db FILE           keep the results there, as run --name "
-        "(bench-ffn)\n"
+        "  --db FILE           database that keeps the rows ($TWELLSCOPE_DB, "
+        "else\n"
+        "                      twellscope.sqlite)\n"
+        "  --name RUN          the run's name there (bench-ffn, then -2, -3)\n"
         "  -o, --output X      table, csv, json, jsonl, md, latex, sql, or a "
         "file\n",
     .run = run,

@@ -108,8 +108,8 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
     }
     if (!r.model)
         return tw_error_set(err, TW_ERR_USAGE, "-m MODEL is missing");
-    const struct tw_model_options options = {
-        .activation = r.activation, .threads = tw_threads_available()};
+    const struct tw_model_options options = {.activation = r.activation,
+                                             .threads = tw_threads_available()};
     status = tw_model_open(r.model, &options, &model, err);
     if (status != TW_OK)
         return status;
@@ -128,7 +128,8 @@ const struct tw_command tw_command_info = {
     .usage = "-m MODEL [--activation NAME[:ARG]] [-b TOKENS]",
     .help =
         "Reads the checkpoint and checks every tensor, NaN and Inf included, "
-        "without\nrunning it. Prints the resolved configuration, the activation "
+        "without\nrunning it. Prints the resolved configuration, the "
+        "activation "
         "and where it came\nfrom, the tensors used and unused, the memory "
         "needed, and which fields of\nconfig.json have an effect.\n\n"
         "  -m, --model MODEL      directory, file in it, or org/name in the "

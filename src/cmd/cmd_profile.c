@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -84,6 +85,15 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
     if ((o->is_resume || o->is_replace) && !o->name)
         return tw_error_set(err, TW_ERR_USAGE, "%s needs --name",
                             o->is_resume ? "--resume" : "--replace");
+    if (o->name && (!*o->name || strlen(o->name) > 200))
+        return tw_error_set(err, TW_ERR_USAGE, "--name: give 1 to 200 bytes");
+    int from_stdin = 0;
+    for (int i = 0; i < o->n_files; i++)
+        from_stdin += strcmp(o->files[i], "-") == 0;
+    if (from_stdin > 1 || (from_stdin && o->is_resume))
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "-f -: standard input can be read once, and not "
+                            "with --resume");
     if (o->is_resume && o->is_replace)
         return tw_error_set(err, TW_ERR_USAGE,
                             "--resume and --replace exclude each other");
@@ -91,7 +101,8 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
 }
 
 /* Says what was done, on stderr, and where the numbers are. */
-static void report_end(const struct tw_profile_report *report)
+static void report_end(const struct tw_profile_report *report,
+                       enum tw_status status)
 {
     const struct tw_profile_times *t = &report->times;
     tw_talk_progress_end();
@@ -100,7 +111,7 @@ static void report_end(const struct tw_profile_report *report)
            "%d checkpoints %.2f s, total %.2f s",
            t->load, t->text, t->compute, t->record, t->checkpoints,
            t->checkpoint, t->total);
-    if (report->was_complete)
+    if (report->was_complete && status == TW_OK)
         tw_log(TW_LOG_INFO, "run '%s' is complete already", report->name);
     if (!isnan(report->mean_nll) && report->vocab > 1 && report->tokens > 0 &&
         report->mean_nll > 0.95 * log((double)report->vocab))
@@ -119,7 +130,7 @@ static enum tw_status profile(struct request *r, struct tw_error *err)
         tw_talk_verbose();
     tw_talk_catch_signals();
     enum tw_status status = tw_profile_run(&r->o, &report, err);
-    report_end(&report);
+    report_end(&report, status);
     if (report.is_complete || report.was_complete) {
         struct tw_error own = {0};
         enum tw_status shown =
@@ -156,7 +167,8 @@ const struct tw_command tw_command_profile = {
     .usage = "-m MODEL -f FILE [-f FILE]... | -p TEXT | --compare ORACLE "
              "[OPTION]...",
     .help =
-        "Runs the checkpoint over the text with TwELL sparse kernels and stores "
+        "Runs the checkpoint over the text with TwELL sparse kernels and "
+        "stores "
         "exact\ncounts per layer, position, token and neuron in one SQLite "
         "file.\n\n"
         "Model\n"
@@ -191,7 +203,8 @@ const struct tw_command tw_command_profile = {
         "  --shard I/N            only documents whose number mod N is I (from "
         "0)\n\n"
         "Count\n"
-        "  --active DEF           definition of active: hidden (default), gate, "
+        "  --active DEF           definition of active: hidden (default), "
+        "gate, "
         "abs:T,\n"
         "                         gate-abs:T, topp:P, topk:K; repeated: all in "
         "one\n"

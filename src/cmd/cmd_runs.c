@@ -40,8 +40,8 @@ static enum tw_status print_runs(const char *db, struct tw_output *output,
     if (status == TW_OK)
         status = tw_output_open(output, err);
     if (status == TW_OK) {
-        status = tw_output_query(query, output->format, "runs", output->file,
-                                 err);
+        status =
+            tw_output_query(query, output->format, "runs", output->file, err);
         enum tw_status closed = tw_output_close(output, err);
         status = status == TW_OK ? closed : status;
     }
@@ -70,12 +70,13 @@ const struct tw_command tw_command_runs = {
     .group = "Show",
     .summary = "list the runs of a database",
     .usage = "[--db FILE] [-o FORMAT|FILE]",
-    .help = "One line a run: its kind, status, model, definition, tokens, loss, "
-            "non-zeros\nand, where it failed, the cause.\n\n"
-            "  --db FILE           database ($TWELLSCOPE_DB, else "
-            "twellscope.sqlite)\n"
-            "  -o, --output X      table, csv, json, jsonl, md, latex, sql, or a "
-            "file whose\n"
-            "                      ending picks the format\n",
+    .help =
+        "One line a run: its kind, status, model, definition, tokens, loss, "
+        "non-zeros\nand, where it failed, the cause.\n\n"
+        "  --db FILE           database ($TWELLSCOPE_DB, else "
+        "twellscope.sqlite)\n"
+        "  -o, --output X      table, csv, json, jsonl, md, latex, sql, or a "
+        "file whose\n"
+        "                      ending picks the format\n",
     .run = run,
 };

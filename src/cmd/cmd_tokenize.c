@@ -69,13 +69,13 @@ static enum tw_status tokenize(const struct request *r,
     int32_t eos = tw_tokenizer_eos(tokenizer);
     enum tw_status status = TW_OK;
     while (status == TW_OK) {
-        status = documents->next(documents->state, &document, &has_document,
-                                 err);
+        status =
+            documents->next(documents->state, &document, &has_document, err);
         if (status != TW_OK || !has_document)
             break;
         if (document.ids) {
-            status = tw_error_set(err, TW_ERR_USAGE,
-                                  "an .npy holds ids, not text");
+            status =
+                tw_error_set(err, TW_ERR_USAGE, "an .npy holds ids, not text");
             break;
         }
         if (r->output && ids.count > 0 && eos >= 0)
@@ -83,9 +83,9 @@ static enum tw_status tokenize(const struct request *r,
         size_t from = r->output ? ids.count : 0;
         ids.count = from;
         if (status == TW_OK)
-            status = tw_tokenizer_encode(tokenizer, document.text,
-                                         document.size, !r->no_parse_special,
-                                         &ids, err);
+            status =
+                tw_tokenizer_encode(tokenizer, document.text, document.size,
+                                    !r->no_parse_special, &ids, err);
         if (status == TW_OK && !r->output)
             print_ids(tokenizer, &ids, from);
     }
@@ -101,7 +101,8 @@ static enum tw_status open_and_tokenize(const struct request *r,
     struct tw_tokenizer *tokenizer = NULL;
     struct tw_corpus corpus = {0};
     char *directory = NULL, *name = NULL, room[256];
-    enum tw_status status = tw_checkpoint_find(r->model, &directory, &name, err);
+    enum tw_status status =
+        tw_checkpoint_find(r->model, &directory, &name, err);
     if (status == TW_OK)
         status = tw_tokenizer_open(directory, &tokenizer, err);
     if (status == TW_OK) {
@@ -140,21 +141,22 @@ const struct tw_command tw_command_tokenize = {
     .group = "Look",
     .summary = "print the token ids and pieces of a text",
     .usage = "-m MODEL -f FILE [-f FILE]... | -p TEXT [-o ids.npy]",
-    .help = "Prints a line a token: its id, a tab, its piece (bytes that are no "
-            "text as\n<0xNN>).\n\n"
-            "  -m, --model MODEL   directory (or org/name) with tokenizer.json, "
-            "or\n"
-            "                      vocab.json and merges.txt\n"
-            "  -f, --file FILE     text or .jsonl, either also .gz, or - for "
-            "standard\n"
-            "                      input; may be repeated\n"
-            "  -p, --prompt TEXT   this text\n"
-            "  -o, --output FILE   write the ids as a 1-D .npy instead, "
-            "documents joined\n"
-            "                      by EOS\n"
-            "  --doc-sep LINE      line between documents: auto, none, or the "
-            "line itself\n"
-            "  --field NAME        field of .jsonl lines (text)\n"
-            "  --no-parse-special  special tokens inside text are plain text\n",
+    .help =
+        "Prints a line a token: its id, a tab, its piece (bytes that are no "
+        "text as\n<0xNN>).\n\n"
+        "  -m, --model MODEL   directory (or org/name) with tokenizer.json, "
+        "or\n"
+        "                      vocab.json and merges.txt\n"
+        "  -f, --file FILE     text or .jsonl, either also .gz, or - for "
+        "standard\n"
+        "                      input; may be repeated\n"
+        "  -p, --prompt TEXT   this text\n"
+        "  -o, --output FILE   write the ids as a 1-D .npy instead, "
+        "documents joined\n"
+        "                      by EOS\n"
+        "  --doc-sep LINE      line between documents: auto, none, or the "
+        "line itself\n"
+        "  --field NAME        field of .jsonl lines (text)\n"
+        "  --no-parse-special  special tokens inside text are plain text\n",
     .run = run,
 };

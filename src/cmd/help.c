@@ -6,6 +6,17 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "db/store.h"
+#include "kernels/ops.h"
+
+#if defined(__clang__)
+#define TW_COMPILER "clang"
+#elif defined(__GNUC__)
+#define TW_COMPILER "gcc"
+#else
+#define TW_COMPILER "cc"
+#endif
+
 static const char purpose[] =
     "counts which neurons of a language model fire, layer by layer";
 
@@ -16,9 +27,11 @@ static const char files[] =
     "  HF_HUB_CACHE, HF_HOME  where org/name models are looked up, offline\n";
 
 static const char exits[] =
-    "  0 complete; 1 error; 2 wrong usage; 3 complete, but something was lost "
-    "or\n  a comparison is out of bounds; 75 stopped at a checkpoint, run again "
-    "with\n  --resume\n";
+    "  0   complete\n"
+    "  1   error\n"
+    "  2   wrong usage\n"
+    "  3   complete, but something was lost, or a comparison is out of bounds\n"
+    "  75  stopped at a checkpoint: go on with --resume\n";
 
 void tw_help_all(FILE *out)
 {
@@ -47,14 +60,15 @@ void tw_help_command(FILE *out, const struct tw_command *command)
 
 void tw_help_version(FILE *out)
 {
-    fprintf(out, "twellscope %s\ncompiler: %s\nbackends: cpu%s\n",
-            PACKAGE_VERSION, __VERSION__,
-#ifdef HAVE_CUDA
-            ", cuda"
-#else
-            ""
-#endif
-    );
+    const struct tw_ops *ops;
+    struct tw_error why = {0};
+    bool has_cuda = tw_ops_find("cuda", &ops, &why) == TW_OK;
+    fprintf(out,
+            "twellscope %s\ncompiler: %s %s\nSQLite: %s\nbackends: cpu%s\n",
+            PACKAGE_VERSION, TW_COMPILER, __VERSION__, tw_store_library(),
+            has_cuda ? ", cuda" : "");
+    if (!has_cuda)
+        fprintf(out, "no cuda: %s\n", why.text);
 }
 
 /* Text for roff: backslashes and hyphens kept, no line taken for a request. */
@@ -72,38 +86,63 @@ static void roff(FILE *out, const char *text, size_t length)
     }
 }
 
-/* One line of a command's help: an option, an indented line, or prose. */
-static void roff_line(FILE *out, const char *line, size_t length, bool *in_item)
+static bool is_option(const char *line)
 {
-    if (length == 0) {
-        fputs(".PP\n", out);
-        *in_item = false;
-    } else if (strncmp(line, "  -", 3) == 0) {
-        size_t flag = 2;
-        while (flag < length && strncmp(line + flag, "  ", 2) != 0)
-            flag++;
-        fputs(".TP\n.B ", out);
-        roff(out, line + 2, flag - 2);
-        fputc('\n', out);
-        while (flag < length && line[flag] == ' ')
-            flag++;
-        if (flag < length) {
-            roff(out, line + flag, length - flag);
-            fputc('\n', out);
-        }
-        *in_item = true;
-    } else if (line[0] == ' ' && !*in_item) {
-        fputs(".nf\n", out);
-        roff(out, line, length);
-        fputs("\n.fi\n", out);
-    } else {
-        while (length && line[0] == ' ') {
-            line++;
-            length--;
-        }
-        roff(out, line, length);
+    return strncmp(line, "  -", 3) == 0;
+}
+
+/* Prose right above options is their heading. */
+static bool is_heading(const char *line)
+{
+    const char *next = strchr(line, '\n');
+    return *line && *line != ' ' && *line != '\n' && next &&
+           is_option(next + 1);
+}
+
+/* An option and the first line of what it does. */
+static void roff_option(FILE *out, const char *line, size_t length)
+{
+    size_t flag = 2;
+    while (flag < length && strncmp(line + flag, "  ", 2) != 0)
+        flag++;
+    fputs(".TP\n.B ", out);
+    roff(out, line + 2, flag - 2);
+    fputc('\n', out);
+    while (flag < length && line[flag] == ' ')
+        flag++;
+    if (flag < length) {
+        roff(out, line + flag, length - flag);
         fputc('\n', out);
     }
+}
+
+/* One line of a command's help: a blank one, an option, a heading, an example
+ * (indented, outside an option), or prose. */
+static void roff_line(FILE *out, const char *line, size_t length, bool *in_item)
+{
+    const char *next = line + length + (line[length] == '\n');
+    if (length == 0) {
+        if (*next && !is_option(next) && !is_heading(next))
+            fputs(".PP\n", out);
+        *in_item = false;
+        return;
+    }
+    if (is_option(line)) {
+        roff_option(out, line, length);
+        *in_item = true;
+        return;
+    }
+    bool is_example = line[0] == ' ' && !*in_item;
+    while (length && line[0] == ' ') {
+        line++;
+        length--;
+    }
+    fputs(is_example                      ? ".nf\n"
+          : !*in_item && is_heading(line) ? ".SS "
+                                          : "",
+          out);
+    roff(out, line, length);
+    fputs(is_example ? "\n.fi\n" : "\n", out);
 }
 
 static void roff_text(FILE *out, const char *text)
@@ -121,8 +160,8 @@ static void man_head(FILE *out, const char *name, const char *summary)
     fprintf(out,
             ".TH TWELLSCOPE%s%s 1 \"\" \"twellscope %s\" \"User Commands\"\n"
             ".SH NAME\ntwellscope%s%s \\- %s\n",
-            *name ? "\\-" : "", name, PACKAGE_VERSION, *name ? "\\-" : "",
-            name, summary);
+            *name ? "\\-" : "", name, PACKAGE_VERSION, *name ? "\\-" : "", name,
+            summary);
 }
 
 void tw_help_man(FILE *out, const struct tw_command *command)

@@ -41,8 +41,8 @@ static int close_stdout(const char *command)
 static int run_command(const struct tw_command *command, int argc, char **argv)
 {
     struct tw_error err = {0};
-    if (argc > 1 && (strcmp(argv[1], "-h") == 0 ||
-                     strcmp(argv[1], "--help") == 0)) {
+    if (argc > 1 &&
+        (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)) {
         tw_help_command(stdout, command);
         return close_stdout(command->name);
     }

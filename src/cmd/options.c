@@ -22,9 +22,8 @@ static double suffix_factor(const char *suffix)
     static const struct {
         const char *suffix;
         double factor;
-    } known[] = {{"", 1},           {"k", 1e3},         {"M", 1e6},
-                 {"G", 1e9},        {"Ki", 1024},       {"Mi", 1048576},
-                 {"Gi", 1073741824}};
+    } known[] = {{"", 1},      {"k", 1e3},      {"M", 1e6},        {"G", 1e9},
+                 {"Ki", 1024}, {"Mi", 1048576}, {"Gi", 1073741824}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(suffix, known[i].suffix) == 0)
             return known[i].factor;
@@ -42,7 +41,8 @@ enum tw_status tw_parse_size(const char *option, const char *text,
     if (!(size >= 0 && size <= 9007199254740992.0) || floor(size) != size)
         return tw_error_set(err, TW_ERR_USAGE,
                             "%s %s: not a whole number (suffixes k, M, G, Ki, "
-                            "Mi, Gi)", option, text);
+                            "Mi, Gi)",
+                            option, text);
     *value = (int64_t)size;
     return TW_OK;
 }

@@ -3,6 +3,11 @@
 
 #include "cmd/summary.h"
 
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "cmd/arguments.h"
+#include "cmd/options.h"
 #include "db/query.h"
 #include "db/store.h"
 
@@ -20,7 +25,8 @@ static const char lines[] =
     "UNION ALL SELECT printf('activation  %s (%s)', activation, "
     "activation_source) FROM r\n"
     "UNION ALL SELECT printf('text        %d tokens in %d sequences of %d "
-    "documents, ctx %d, split %s%s', tokens, sequences, documents, ctx, split,\n"
+    "documents, ctx %d, split %s%s', tokens, sequences, documents, ctx, "
+    "split,\n"
     "  CASE WHEN skipped > 0 THEN printf(', %d skipped (%s)', skipped, skip)\n"
     "  ELSE '' END) FROM r\n"
     "UNION ALL SELECT CASE WHEN mean_nll IS NULL THEN 'loss        not "
@@ -30,17 +36,39 @@ static const char lines[] =
     "  perplexity, CASE WHEN bits_per_byte IS NULL THEN ''\n"
     "  ELSE printf(', %.3f bits per byte', bits_per_byte) END) END FROM r\n"
     "UNION ALL SELECT printf('active      %s', active) FROM r\n"
-    "UNION ALL SELECT printf('non-zeros   %.1f of %d a token and layer "
+    "UNION ALL SELECT CASE WHEN mean IS NULL THEN 'non-zeros   not measured: "
+    "'\n"
+    "  || 'every row is skipped' ELSE printf('non-zeros   %.1f of %d a token "
+    "and layer "
     "(%.2f %% sparse); layers %.1f to %.1f, largest row %d', mean, d_ff,\n"
-    "  100 * sparsity, low, high, top) FROM r, a\n"
-    "UNION ALL SELECT printf('dead        %d of %d neurons (%.2f %%) never "
+    "  100 * sparsity, low, high, top) END FROM r, a\n"
+    "UNION ALL SELECT CASE WHEN dead IS NULL THEN 'dead        not measured'\n"
+    "  ELSE printf('dead        %d of %d neurons (%.2f %%) never "
     "fired in %d tokens', dead, neurons, 100.0 * dead / neurons, tokens)\n"
-    "  FROM r, a\n"
+    "  END FROM r, a\n"
     "UNION ALL SELECT printf('overflow    %d of %d (token, layer) rows "
-    "overflowed a tile, %d ran dense', rows, cells, dense) FROM o\n"
-    "UNION ALL SELECT printf('next        twellscope figure layers --run %s "
-    "-o layers.pdf; twellscope sql \"SELECT * FROM layer_stats\"', run) FROM "
-    "r\n";
+    "overflowed a tile, %d ran dense', rows, cells, dense) FROM o\n";
+
+/* The next commands, as they can be pasted. */
+static void print_next(FILE *out, const char *db, const char *run)
+{
+    struct tw_strbuf line = {0};
+    tw_strbuf_puts(&line, "next        twellscope figure layers");
+    if (strcmp(db, tw_default_db()) != 0) {
+        tw_strbuf_puts(&line, " --db ");
+        tw_shell_word(&line, db);
+    }
+    tw_strbuf_puts(&line, " --run ");
+    tw_shell_word(&line, run);
+    tw_strbuf_puts(&line, " -o layers.pdf; twellscope sql");
+    if (strcmp(db, tw_default_db()) != 0) {
+        tw_strbuf_puts(&line, " --db ");
+        tw_shell_word(&line, db);
+    }
+    tw_strbuf_puts(&line, " 'SELECT * FROM layer_stats'");
+    fprintf(out, "%s\n", tw_strbuf_text(&line));
+    tw_strbuf_fini(&line);
+}
 
 enum tw_status tw_summary_print(FILE *out, const char *db, const char *run,
                                 struct tw_error *err)
@@ -61,6 +89,8 @@ enum tw_status tw_summary_print(FILE *out, const char *db, const char *run,
             fprintf(out, "%s\n", text ? text : "");
         }
     }
+    if (status == TW_OK)
+        print_next(out, db, run);
     tw_query_close(query);
     tw_store_close(store);
     return status;

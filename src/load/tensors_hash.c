@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "base/threads.h"
@@ -151,10 +152,17 @@ enum tw_status tw_tensors_hash(const struct tw_tensors *tensors, int threads,
     struct digest *digest = tw_calloc(tensors->count, sizeof *digest);
     if (!digest)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for digests");
+    double bytes = 0;
     for (size_t i = 0; i < tensors->count; i++) {
-        digest[i].tensor = &tensors->tensor[i];
+        const struct tw_tensor *tensor = &tensors->tensor[i];
+        digest[i].tensor = tensor;
         digest[i].bad = -1;
+        bytes += (double)tensor->elements *
+                 (double)tw_dtype_size(tensor->dtype);
     }
+    if (bytes > 1 << 30) /* seconds of silence otherwise */
+        tw_log(TW_LOG_INFO, "reading and checking %.1f GiB of weights",
+               bytes / (1 << 30));
     enum tw_status status = tw_threads_create(threads, &pool, err);
     if (status == TW_OK) {
         qsort(digest, tensors->count, sizeof *digest, by_size);

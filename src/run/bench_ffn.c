@@ -4,6 +4,7 @@
 #include "run/bench_ffn.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,7 +33,7 @@ struct bench {
     int32_t *token;
     uint8_t *row_class;
     struct tw_batch batch;
-    int64_t *dense_ns, *twell_ns;   /* [repetitions] */
+    int64_t *dense_ns, *twell_ns; /* [repetitions] */
 };
 
 static int64_t now_ns(void)
@@ -91,12 +92,15 @@ static enum tw_status allocate(struct bench *b, struct tw_error *err)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for the layer");
     for (size_t s = 0; s < seqs; s++) {
         b->document[s] = (int64_t)s;
-        b->offset[s + 1] = (int64_t)((s + 1) * SEQUENCE < m ? (s + 1) * SEQUENCE
-                                                            : m);
+        b->offset[s + 1] =
+            (int64_t)((s + 1) * SEQUENCE < m ? (s + 1) * SEQUENCE : m);
     }
-    b->batch = (struct tw_batch){.rows = o->rows, .seqs = (int64_t)seqs,
-                                 .offset = b->offset, .document = b->document,
-                                 .start = b->start, .token = b->token,
+    b->batch = (struct tw_batch){.rows = o->rows,
+                                 .seqs = (int64_t)seqs,
+                                 .offset = b->offset,
+                                 .document = b->document,
+                                 .start = b->start,
+                                 .token = b->token,
                                  .row_class = b->row_class};
     return TW_OK;
 }
@@ -104,15 +108,16 @@ static enum tw_status allocate(struct bench *b, struct tw_error *err)
 static void describe(struct bench *b)
 {
     const struct tw_bench_ffn_options *o = b->o;
-    b->desc = (struct tw_ffn_desc){
-        .d_model = o->d_model, .d_ff = o->d_ff,
-        .activation = {.act = TW_ACT_RELU, .name = "relu"},
-        .up = {b->up, o->dtype, o->d_ff, o->d_model},
-        .down = {b->down, o->dtype, o->d_model, o->d_ff},
-        .path = TW_FFN_TWELL};
+    b->desc =
+        (struct tw_ffn_desc){.d_model = o->d_model,
+                             .d_ff = o->d_ff,
+                             .activation = {.act = TW_ACT_RELU, .name = "relu"},
+                             .up = {b->up, o->dtype, o->d_ff, o->d_model},
+                             .down = {b->down, o->dtype, o->d_model, o->d_ff},
+                             .path = TW_FFN_TWELL};
     if (!o->is_plain)
-        b->desc.gate = (struct tw_matrix){b->gate, o->dtype, o->d_ff,
-                                          o->d_model};
+        b->desc.gate =
+            (struct tw_matrix){b->gate, o->dtype, o->d_ff, o->d_model};
 }
 
 /* Weights and rows whose gates are positive with probability nnz / d_ff. */
@@ -128,9 +133,8 @@ static void plant(struct bench *b, double nnz)
     fill(b->up, o->dtype, o->d_ff, o->d_model, b->gate ? NULL : &last, &random);
     fill(b->down, o->dtype, o->d_model, o->d_ff, NULL, &random);
     for (int64_t i = 0; i < o->rows * o->d_model; i++)
-        b->host[i] = (i + 1) % o->d_model == 0
-                         ? 1.0f
-                         : (float)tw_random_normal(&random);
+        b->host[i] =
+            (i + 1) % o->d_model == 0 ? 1.0f : (float)tw_random_normal(&random);
 }
 
 static enum tw_status run_twell(struct bench *b, struct tw_error *err)
@@ -254,14 +258,15 @@ static void fini(struct bench *b)
         b->ops->fini(b->ctx);
     }
     tw_layer_obs_fini(&b->obs);
-    void *owned[] = {b->gate, b->up, b->down, b->host, b->host_y, b->dense_y,
-                     b->offset, b->document, b->start, b->token, b->row_class,
-                     b->dense_ns, b->twell_ns};
+    void *owned[] = {b->gate,    b->up,      b->down,      b->host,
+                     b->host_y,  b->dense_y, b->offset,    b->document,
+                     b->start,   b->token,   b->row_class, b->dense_ns,
+                     b->twell_ns};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         tw_free(owned[i]);
 }
 
-enum tw_status tw_bench_ffn(const struct tw_bench_ffn_options *options,
+enum tw_status tw_bench_ffn(struct tw_bench_ffn_options *options,
                             struct tw_bench_ffn_result *results,
                             struct tw_error *err)
 {
@@ -276,6 +281,9 @@ enum tw_status tw_bench_ffn(const struct tw_bench_ffn_options *options,
         describe(&b);
         status = b.ops->init(&config, &b.ctx, err);
     }
+    if (status == TW_OK)
+        snprintf(options->device, sizeof options->device, "%s",
+                 b.ops->device(b.ctx));
     if (status == TW_OK)
         status = b.ops->alloc(b.ctx, elements, &b.x, err);
     if (status == TW_OK)
@@ -296,8 +304,9 @@ double tw_bench_break_even(const struct tw_bench_ffn_result *results, int n)
         double low = log((double)a->dense_median / (double)a->twell_median);
         double high = log((double)b->dense_median / (double)b->twell_median);
         if (low >= 0 && high < 0)
-            return exp(log(a->nnz_mean) + (log(b->nnz_mean) - log(a->nnz_mean)) *
-                                              low / (low - high));
+            return exp(log(a->nnz_mean) +
+                       (log(b->nnz_mean) - log(a->nnz_mean)) * low /
+                           (low - high));
     }
     return NAN;
 }

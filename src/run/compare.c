@@ -3,6 +3,7 @@
 
 #include "run/compare.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +14,11 @@
 #include "load/safetensors.h"
 
 /* DESIGN's bounds for the cpu backend. */
-#define NLL_BOUND 1e-4
-#define LOGITS_BOUND 1e-3
-#define TOTAL_BOUND 1e-5
+#define NLL_BOUND       1e-4
+#define LOGITS_BOUND    1e-3
+#define TOTAL_BOUND     1e-5
 #define IDENTICAL_SHARE 0.9999
-#define L1_BOUND 1e-4
+#define L1_BOUND        1e-4
 
 struct tw_oracle {
     struct tw_tensors tensors;
@@ -75,12 +76,17 @@ void tw_oracle_close(struct tw_oracle *o)
 {
     if (!o)
         return;
-    void *owned[] = {o->nll, o->l1, o->logits, o->nnz, o->fire, o->fire_want,
-                     o->row, o->batch_logits};
+    void *owned[] = {o->nll,  o->l1,        o->logits, o->nnz,
+                     o->fire, o->fire_want, o->row,    o->batch_logits};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         tw_free(owned[i]);
     tw_tensors_close(&o->tensors);
     tw_free(o);
+}
+
+bool tw_oracle_has_loss(const struct tw_oracle *o)
+{
+    return tw_tensors_find(&o->tensors, "nll") != NULL;
 }
 
 const int32_t *tw_oracle_ids(const struct tw_oracle *o, int64_t *rows,
@@ -130,9 +136,15 @@ static enum tw_status read_answers(struct tw_oracle *o, struct tw_error *err)
     enum tw_status status = TW_OK;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         if (status == TW_OK)
-            status = answer(o, answers[i].name, answers[i].dtype,
-                            answers[i].rows, answers[i].cols, answers[i].data,
-                            err);
+            status =
+                answer(o, answers[i].name, answers[i].dtype, answers[i].rows,
+                       answers[i].cols, answers[i].data, err);
+    if (status == TW_OK && !o->want_nll && !o->want_nnz && !o->want_l1 &&
+        !o->want_fire && !o->want_logits)
+        status = tw_error_set(err, TW_ERR_FORMAT,
+                              "%s: holds no answers: none of nll, nnz, l1, "
+                              "fire, logits_last",
+                              o->path);
     return status;
 }
 
@@ -178,10 +190,8 @@ enum tw_status tw_oracle_want(struct tw_oracle *o, const struct tw_batch *batch,
     *rows = 0;
     if (!o->want_logits)
         return TW_OK;
-    if (batch->seqs > o->seqs)
-        return tw_error_set(err, TW_ERR_USAGE,
-                            "--compare: -c is below the oracle's %lld tokens",
-                            (long long)o->length);
+    assert(batch->seqs <= o->seqs);
+    (void)err;
     for (int64_t s = 0; s < batch->seqs; s++)
         o->row[s] = batch->offset[s + 1] - 1;
     *row = o->row;
@@ -200,6 +210,7 @@ void tw_oracle_add(struct tw_oracle *o, const struct tw_batch *batch,
         size_t to = (size_t)first_cell(o, batch, s);
         size_t from = (size_t)batch->offset[s];
         size_t n = (size_t)(batch->offset[s + 1] - batch->offset[s]);
+        assert(to + n <= cells); /* the job refused all else */
         if (head)
             memcpy(o->nll + to, head->nll + from, n * sizeof *o->nll);
         for (int64_t l = 0; l < o->layers; l++) {
@@ -225,6 +236,29 @@ struct worst {
     double total, l1, nll, mean_nll, logits;
 };
 
+/* A row of parity_; what the oracle does not say is NULL, not 0. */
+static enum tw_status put(const struct tw_oracle *o, const struct worst *w,
+                          int64_t ord, int64_t layer, struct tw_store *store,
+                          int64_t run, struct tw_error *err)
+{
+    bool has_nnz = o->want_nnz != NULL, has_fire = o->want_fire != NULL;
+    struct tw_store_parity row = {
+        .ord = ord,
+        .layer = layer,
+        .cells = has_nnz ? w->cells : TW_NULL,
+        .identical = has_nnz ? w->identical : TW_NULL,
+        .max_difference = has_nnz ? w->difference : TW_NULL,
+        .total_difference = has_nnz ? w->total : NAN,
+        .fired_cells = has_fire ? w->fired_cells : TW_NULL,
+        .fired_identical = has_fire ? w->fired_identical : TW_NULL,
+        .fired_max_difference = has_fire ? w->fired_difference : TW_NULL,
+        .l1_max_relative = o->want_l1 ? w->l1 : NAN,
+        .nll_max_difference = w->nll,
+        .mean_nll_difference = w->mean_nll,
+        .logits_max_difference = w->logits};
+    return tw_store_put_parity(store, run, &row, err);
+}
+
 static enum tw_status compare_layer(struct tw_oracle *o, int64_t l,
                                     struct tw_store *store, int64_t run,
                                     struct worst *w, struct tw_error *err)
@@ -242,22 +276,25 @@ static enum tw_status compare_layer(struct tw_oracle *o, int64_t l,
     w->identical += p.identical;
     w->fired_cells += p.fired_cells;
     w->fired_identical += p.fired_identical;
-    w->difference = p.max_difference > w->difference ? p.max_difference
-                                                     : w->difference;
+    w->difference =
+        p.max_difference > w->difference ? p.max_difference : w->difference;
     w->fired_difference = p.fired_max_difference > w->fired_difference
                               ? p.fired_max_difference
                               : w->fired_difference;
     w->total = fmax(w->total, p.total_difference);
     w->l1 = fmax(w->l1, p.l1_max_relative);
-    struct tw_store_parity row = {
-        .ord = l, .layer = l, .cells = p.cells, .identical = p.identical,
-        .max_difference = p.max_difference,
-        .total_difference = p.total_difference, .fired_cells = p.fired_cells,
-        .fired_identical = p.fired_identical,
-        .fired_max_difference = p.fired_max_difference,
-        .l1_max_relative = p.l1_max_relative, .nll_max_difference = NAN,
-        .mean_nll_difference = NAN, .logits_max_difference = NAN};
-    return tw_store_put_parity(store, run, &row, err);
+    struct worst one = {.cells = p.cells,
+                        .identical = p.identical,
+                        .difference = p.max_difference,
+                        .total = p.total_difference,
+                        .fired_cells = p.fired_cells,
+                        .fired_identical = p.fired_identical,
+                        .fired_difference = p.fired_max_difference,
+                        .l1 = p.l1_max_relative,
+                        .nll = NAN,
+                        .mean_nll = NAN,
+                        .logits = NAN};
+    return put(o, &one, l, l, store, run, err);
 }
 
 static void compare_head(struct tw_oracle *o, struct worst *w)
@@ -269,7 +306,8 @@ static void compare_head(struct tw_oracle *o, struct worst *w)
         for (int64_t s = 0; s < o->seqs; s++) {
             const float *a = o->nll + s * o->length;
             const float *b = o->want_nll + s * (o->length - 1);
-            w->nll = fmax(w->nll, tw_parity_max_difference(a, b, o->length - 1));
+            w->nll =
+                fmax(w->nll, tw_parity_max_difference(a, b, o->length - 1));
             for (int64_t t = 0; t < o->length - 1; t++) {
                 sum += a[t];
                 want += b[t];
@@ -280,6 +318,33 @@ static void compare_head(struct tw_oracle *o, struct worst *w)
     if (o->want_logits)
         w->logits = tw_parity_max_difference(o->logits, o->want_logits,
                                              o->seqs * o->vocab);
+}
+
+/* A sentence of what was compared; the rest is left out. */
+static void describe(const struct tw_oracle *o, const struct worst *w,
+                     char *line, size_t bytes)
+{
+    char counts[120] = "", firings[80] = "", l1[40] = "", loss[80] = "",
+         logits[40] = "";
+    if (o->want_nnz)
+        snprintf(counts, sizeof counts,
+                 ", %lld of %lld counts identical (worst %lld), layer totals "
+                 "%.1e",
+                 (long long)w->identical, (long long)w->cells,
+                 (long long)w->difference, w->total);
+    if (o->want_fire)
+        snprintf(firings, sizeof firings, ", firings %lld of %lld",
+                 (long long)w->fired_identical, (long long)w->fired_cells);
+    if (o->want_l1)
+        snprintf(l1, sizeof l1, ", l1 %.1e", w->l1);
+    if (!isnan(w->nll))
+        snprintf(loss, sizeof loss, ", loss %.1e a token and %.1e in the mean",
+                 w->nll, w->mean_nll);
+    if (!isnan(w->logits))
+        snprintf(logits, sizeof logits, ", logits %.1e", w->logits);
+    snprintf(line, bytes, "%lld rows%s%s%s%s%s",
+             (long long)(o->seqs * o->length), counts, firings, l1, loss,
+             logits);
 }
 
 static bool is_inside(const struct worst *w, double tolerance)
@@ -304,26 +369,11 @@ enum tw_status tw_oracle_compare(struct tw_oracle *o, struct tw_store *store,
     for (int64_t l = 0; l < o->layers && status == TW_OK; l++)
         status = compare_layer(o, l, store, run, &w, err);
     compare_head(o, &w);
-    struct tw_store_parity row = {
-        .ord = o->layers, .layer = TW_NULL, .cells = w.cells,
-        .identical = w.identical, .max_difference = w.difference,
-        .total_difference = w.total, .fired_cells = w.fired_cells,
-        .fired_identical = w.fired_identical,
-        .fired_max_difference = w.fired_difference, .l1_max_relative = w.l1,
-        .nll_max_difference = w.nll, .mean_nll_difference = w.mean_nll,
-        .logits_max_difference = w.logits};
     if (status == TW_OK)
-        status = tw_store_put_parity(store, run, &row, err);
+        status = put(o, &w, o->layers, TW_NULL, store, run, err);
     if (status != TW_OK)
         return status;
-    snprintf(line, line_bytes,
-             "%lld of %lld counts identical (worst %lld), firings %lld of %lld, "
-             "layer totals %.1e, l1 %.1e, loss %.1e a token and %.1e in the "
-             "mean, logits %.1e",
-             (long long)w.identical, (long long)w.cells,
-             (long long)w.difference, (long long)w.fired_identical,
-             (long long)w.fired_cells, w.total, w.l1, w.nll, w.mean_nll,
-             w.logits);
+    describe(o, &w, line, line_bytes);
     *is_within = is_inside(&w, tolerance);
     return TW_OK;
 }

@@ -24,6 +24,7 @@ TW_MUST_USE enum tw_status tw_oracle_open(const char *path,
                                           struct tw_error *err);
 void tw_oracle_close(struct tw_oracle *oracle);
 
+bool tw_oracle_has_loss(const struct tw_oracle *oracle);
 /* input_ids, borrowed. */
 const int32_t *tw_oracle_ids(const struct tw_oracle *oracle, int64_t *rows,
                              int64_t *cols);
@@ -45,12 +46,13 @@ void tw_oracle_add(struct tw_oracle *oracle, const struct tw_batch *batch,
                    const struct tw_head_obs *head);
 
 /* Inside a transaction: compares all and puts the run's parity rows.
- * *is_within: inside DESIGN's bounds for the cpu backend, tolerance (negative: 1e-4 on the
- * loss, 1e-3 on the logits) replacing those two. `line` gets a sentence. */
-TW_MUST_USE enum tw_status tw_oracle_compare(
-    struct tw_oracle *oracle, struct tw_store *store, int64_t run,
-    double tolerance, bool *is_within, char *line, size_t line_bytes,
-    struct tw_error *err);
+ * *is_within: inside DESIGN's bounds for the cpu backend, tolerance (negative:
+ * 1e-4 on the loss, 1e-3 on the logits) replacing those two. `line` gets a
+ * sentence. */
+TW_MUST_USE enum tw_status
+tw_oracle_compare(struct tw_oracle *oracle, struct tw_store *store, int64_t run,
+                  double tolerance, bool *is_within, char *line,
+                  size_t line_bytes, struct tw_error *err);
 
 #ifdef __cplusplus
 }

@@ -52,8 +52,8 @@ static enum tw_status hash_file(struct tw_corpus_file *file,
     if (!buffer)
         status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-        status = tw_error_set(err, TW_ERR_IO, "%s: not a regular file",
-                              file->path);
+        status =
+            tw_error_set(err, TW_ERR_IO, "%s: not a regular file", file->path);
     struct tw_sha256 hash;
     tw_sha256_init(&hash);
     ssize_t got = 1;
@@ -75,8 +75,8 @@ static enum tw_status hash_file(struct tw_corpus_file *file,
 
 /* The next row of ids as a document; an empty row is no document. */
 static enum tw_status next_ids(struct chain *chain, struct part *part,
-                               struct tw_document *document,
-                               bool *has_document, struct tw_error *err)
+                               struct tw_document *document, bool *has_document,
+                               struct tw_error *err)
 {
     *has_document = false;
     if (part->row >= part->rows || part->cols == 0)
@@ -125,8 +125,8 @@ static enum tw_status chain_next(void *state, struct tw_document *document,
         if (part->is_ids)
             status = next_ids(chain, part, document, has_document, err);
         else
-            status = part->text.next(part->text.state, document, has_document,
-                                     err);
+            status =
+                part->text.next(part->text.state, document, has_document, err);
         if (status != TW_OK)
             return status;
         if (*has_document) {
@@ -163,22 +163,25 @@ static void make_parts(struct chain *chain,
 {
     for (int i = 0; i < options->count; i++) {
         bool ids = is_npy(options->paths[i]);
-        struct part *last = chain->parts ? &chain->part[chain->parts - 1] : NULL;
+        struct part *last =
+            chain->parts ? &chain->part[chain->parts - 1] : NULL;
         if (last && !ids && !last->is_ids) {
             last->files++;
             continue;
         }
-        chain->part[chain->parts++] = (struct part){
-            .is_ids = ids, .first_file = i, .files = 1,
-            .paths = options->paths + i};
+        chain->part[chain->parts++] =
+            (struct part){.is_ids = ids,
+                          .first_file = i,
+                          .files = 1,
+                          .paths = options->paths + i};
     }
     if (options->count == 0)
-        chain->part[chain->parts++] = (struct part){
-            .is_ids = options->ids != NULL,
-            .files = 1,
-            .ids = options->ids,
-            .rows = options->ids_rows,
-            .cols = options->ids_cols};
+        chain->part[chain->parts++] =
+            (struct part){.is_ids = options->ids != NULL,
+                          .files = 1,
+                          .ids = options->ids,
+                          .rows = options->ids_rows,
+                          .cols = options->ids_cols};
 }
 
 static enum tw_status open_parts(struct chain *chain, struct tw_error *err)
@@ -241,8 +244,8 @@ static enum tw_status identify(struct tw_corpus *corpus,
 enum tw_status tw_corpus_open(const struct tw_corpus_options *options,
                               struct tw_corpus *corpus, struct tw_error *err)
 {
-    *corpus = (struct tw_corpus){
-        .files = options->count > 0 ? options->count : 1};
+    *corpus =
+        (struct tw_corpus){.files = options->count > 0 ? options->count : 1};
     size_t files = (size_t)corpus->files;
     struct chain *chain = tw_calloc(1, sizeof *chain);
     corpus->file = tw_calloc(files, sizeof *corpus->file);

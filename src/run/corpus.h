@@ -15,18 +15,18 @@ extern "C" {
 #endif
 
 struct tw_corpus_file {
-    const char *path;    /* borrowed from the caller; "prompt" for -p */
-    char sha256[65];     /* of the stored bytes; "" for standard input */
+    const char *path;     /* borrowed from the caller; "prompt" for -p */
+    char sha256[65];      /* of the stored bytes; "" for standard input */
     int64_t stored_bytes; /* 0: unknown (standard input) */
-    bool is_ids;         /* .npy: no text, bytes and tokenizer play no part */
+    bool is_ids;          /* .npy: no text, bytes and tokenizer play no part */
 };
 
 struct tw_corpus {
-    struct tw_corpus_file *file;    /* [files] */
-    struct tw_document_file *read;  /* [files] filled as reading goes on */
+    struct tw_corpus_file *file;   /* [files] */
+    struct tw_document_file *read; /* [files] filled as reading goes on */
     int files;
     bool has_text, has_stdin;
-    struct tw_documents documents;  /* the whole, in order */
+    struct tw_documents documents; /* the whole, in order */
 };
 
 /* Exactly one of paths (count > 0), prompt, or ids is given: ids is a matrix
@@ -41,9 +41,9 @@ struct tw_corpus_options {
     int64_t ids_rows, ids_cols;
     struct tw_document_options text;
 };
-TW_MUST_USE enum tw_status tw_corpus_open(
-    const struct tw_corpus_options *options, struct tw_corpus *corpus,
-    struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_corpus_open(const struct tw_corpus_options *options,
+               struct tw_corpus *corpus, struct tw_error *err);
 void tw_corpus_close(struct tw_corpus *corpus);
 
 /* How much has been read, 0..1, by stored bytes; negative: unknown. */

@@ -6,4 +6,5 @@ librun_a_SOURCES = \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \
-	%reldir%/session.h %reldir%/session_open.c %reldir%/session_record.c
+	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_open.c \
+	%reldir%/job_record.c

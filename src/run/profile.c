@@ -10,16 +10,26 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/threads.h"
-#include "run/session.h"
+#include "run/job.h"
 
-const struct tw_profile_options tw_profile_defaults = {
-    .db = "twellscope.sqlite", .batch_tokens = 4096, .backend = "auto",
-    .split = "docs", .bos = "auto", .doc_sep = "auto", .field = "text",
-    .skip = "none", .limit = -1, .shards = 1, .checkpoint_seconds = -1,
-    .time_limit_seconds = -1, .tolerance = -1, .command = ""};
+const struct tw_profile_options tw_profile_defaults = {.db =
+                                                           "twellscope.sqlite",
+                                                       .batch_tokens = 4096,
+                                                       .backend = "auto",
+                                                       .split = "docs",
+                                                       .bos = "auto",
+                                                       .doc_sep = "auto",
+                                                       .field = "text",
+                                                       .skip = "none",
+                                                       .limit = -1,
+                                                       .shards = 1,
+                                                       .checkpoint_seconds = -1,
+                                                       .time_limit_seconds = -1,
+                                                       .tolerance = -1,
+                                                       .command = ""};
 
 /* Room for a batch of `rows`; a first long sequence makes it grow. */
-static enum tw_status make_room(struct tw_session *s, int64_t rows,
+static enum tw_status make_room(struct tw_job *s, int64_t rows,
                                 struct tw_error *err)
 {
     const struct tw_model *model = s->model;
@@ -28,9 +38,9 @@ static enum tw_status make_room(struct tw_session *s, int64_t rows,
     enum tw_status status = TW_OK;
     for (int64_t l = 0; l < model->layers && status == TW_OK; l++) {
         tw_layer_obs_fini(&s->obs[l]);
-        status = tw_layer_obs_init(&s->obs[l], rows, model->d_ff,
-                                   s->rules.n_active, 1, s->o->has_magnitudes,
-                                   err);
+        status =
+            tw_layer_obs_init(&s->obs[l], rows, model->d_ff, s->rules.n_active,
+                              1, s->o->has_magnitudes, err);
     }
     if (status == TW_OK && !s->o->no_loss) {
         tw_free(s->head.nll);
@@ -42,8 +52,7 @@ static enum tw_status make_room(struct tw_session *s, int64_t rows,
     return status;
 }
 
-static enum tw_status compute(struct tw_session *s,
-                              const struct tw_batch *batch,
+static enum tw_status compute(struct tw_job *s, const struct tw_batch *batch,
                               struct tw_error *err)
 {
     const struct tw_probes probes = {s->rules.n_active, s->rules.active};
@@ -58,23 +67,22 @@ static enum tw_status compute(struct tw_session *s,
     return status;
 }
 
-static enum tw_status record(struct tw_session *s,
-                             const struct tw_batch *batch, struct tw_error *err)
+static enum tw_status record(struct tw_job *s, const struct tw_batch *batch,
+                             struct tw_error *err)
 {
-    enum tw_status status =
-        tw_profile_add(s->profile, batch, s->obs,
-                       s->o->no_loss ? NULL : &s->head, err);
+    enum tw_status status = tw_profile_add(
+        s->profile, batch, s->obs, s->o->no_loss ? NULL : &s->head, err);
     if (s->oracle)
         tw_oracle_add(s->oracle, batch, s->obs,
                       s->o->no_loss ? NULL : &s->head);
     int64_t last = batch->seqs - 1;
     s->next_document = batch->document[last];
-    s->next_start = batch->start[last] + batch->offset[last + 1] -
-                    batch->offset[last];
+    s->next_start =
+        batch->start[last] + batch->offset[last + 1] - batch->offset[last];
     return status;
 }
 
-static void report_progress(struct tw_session *s, double begin, int64_t rows)
+static void report_progress(struct tw_job *s, double begin, int64_t rows)
 {
     struct tw_batch_totals totals;
     struct tw_profile_layer layer;
@@ -83,7 +91,7 @@ static void report_progress(struct tw_session *s, double begin, int64_t rows)
         return;
     tw_batches_totals(s->batches, &totals);
     struct tw_progress progress = {.tokens = rows,
-                                   .seconds = tw_session_clock() - begin,
+                                   .seconds = tw_job_clock() - begin,
                                    .fraction = tw_corpus_fraction(&s->corpus)};
     if (s->o->limit > 0) {
         double done = (double)totals.text_tokens / (double)s->o->limit;
@@ -98,20 +106,32 @@ static void report_progress(struct tw_session *s, double begin, int64_t rows)
     s->o->progress(s->o->progress_arg, &progress);
 }
 
-static bool is_checkpoint_due(const struct tw_session *s)
+static bool is_checkpoint_due(const struct tw_job *s)
 {
-    double since = tw_session_clock() - s->last_checkpoint;
+    double since = tw_job_clock() - s->last_checkpoint;
     double automatic = 50 * s->checkpoint_cost;
     if (s->o->checkpoint_seconds >= 0)
         return since >= s->o->checkpoint_seconds;
     return since >= (automatic > 10 ? automatic : 10);
 }
 
+/* One that meets a reader of the file is left for later, not fatal. */
+static enum tw_status checkpoint(struct tw_job *s, struct tw_error *err)
+{
+    struct tw_error own = {0};
+    enum tw_status status = tw_job_checkpoint(s, false, false, &own);
+    if (status == TW_ERR_BUSY) {
+        tw_log(TW_LOG_WARNING, "%s: this checkpoint is left out", own.text);
+        return TW_OK;
+    }
+    return status == TW_OK ? TW_OK : tw_error_set(err, status, "%s", own.text);
+}
+
 /* Stops at a checkpoint: the run can be resumed. */
-static enum tw_status stop(struct tw_session *s, const char *why, int64_t rows,
+static enum tw_status stop(struct tw_job *s, const char *why, int64_t rows,
                            struct tw_error *err)
 {
-    enum tw_status status = tw_session_checkpoint(s, false, err);
+    enum tw_status status = tw_job_checkpoint(s, false, true, err);
     if (status != TW_OK)
         return status;
     return tw_error_set(err, TW_ERR_STOPPED,
@@ -121,7 +141,7 @@ static enum tw_status stop(struct tw_session *s, const char *why, int64_t rows,
 }
 
 /* The next batch; an error about a document also names its file. */
-static enum tw_status next_batch(struct tw_session *s, struct tw_batch *batch,
+static enum tw_status next_batch(struct tw_job *s, struct tw_batch *batch,
                                  struct tw_error *err)
 {
     enum tw_status status = tw_batches_next(s->batches, batch, err);
@@ -131,7 +151,7 @@ static enum tw_status next_batch(struct tw_session *s, struct tw_batch *batch,
     return status;
 }
 
-static enum tw_status count(struct tw_session *s, double begin,
+static enum tw_status count(struct tw_job *s, double begin,
                             struct tw_error *err)
 {
     struct tw_profile_times *times = &s->report->times;
@@ -139,18 +159,18 @@ static enum tw_status count(struct tw_session *s, double begin,
     int64_t rows = 0;
     enum tw_status status = TW_OK;
     while (status == TW_OK) {
-        double t0 = tw_session_clock();
+        double t0 = tw_job_clock();
         status = next_batch(s, &batch, err);
-        double t1 = tw_session_clock();
+        double t1 = tw_job_clock();
         times->text += t1 - t0;
         if (status != TW_OK || batch.rows == 0)
             break;
         status = compute(s, &batch, err);
-        double t2 = tw_session_clock();
+        double t2 = tw_job_clock();
         times->compute += t2 - t1;
         if (status == TW_OK)
             status = record(s, &batch, err);
-        times->record += tw_session_clock() - t2;
+        times->record += tw_job_clock() - t2;
         rows += batch.rows;
         if (status != TW_OK)
             break;
@@ -158,50 +178,63 @@ static enum tw_status count(struct tw_session *s, double begin,
         if (s->o->stop && *s->o->stop)
             return stop(s, "interrupted", rows, err);
         if (s->o->time_limit_seconds >= 0 &&
-            tw_session_clock() - begin >= s->o->time_limit_seconds)
+            tw_job_clock() - begin >= s->o->time_limit_seconds)
             return stop(s, "time limit reached", rows, err);
         if (is_checkpoint_due(s))
-            status = tw_session_checkpoint(s, false, err);
+            status = checkpoint(s, err);
     }
     return status;
 }
 
+/* What --strict refuses of a complete run, from what is stored, so that a
+ * --resume that finds it complete says the same. */
+static enum tw_status check_strict(struct tw_job *s, struct tw_error *err)
+{
+    int64_t dense = 0;
+    size_t at = 0;
+    enum tw_status status = tw_record_dense_rows(s->store, s->run, &dense, err);
+    if (status != TW_OK)
+        return status;
+    if (dense > 0)
+        return tw_error_set(err, TW_ERR_LOST,
+                            "--strict: %lld (token, layer) rows ran dense",
+                            (long long)dense);
+    const char *unused = tw_model_unused(s->model, &at);
+    if (unused)
+        return tw_error_set(err, TW_ERR_LOST, "--strict: tensor '%s' is unused",
+                            unused);
+    if (s->o->limit >= 0)
+        return tw_error_set(err, TW_ERR_LOST,
+                            "--strict: --limit may have cut the text");
+    return TW_OK;
+}
+
 /* The end of counting: parity, the last commit, what --strict refuses. */
-static enum tw_status conclude(struct tw_session *s, struct tw_error *err)
+static enum tw_status conclude(struct tw_job *s, struct tw_error *err)
 {
     struct tw_profile_totals totals;
     tw_profile_totals(s->profile, &totals);
     if (totals.rows == 0 && s->o->shards == 1)
         return tw_error_set(err, TW_ERR_FORMAT, "%s: no text",
                             s->corpus.file[0].path);
-    enum tw_status status = tw_session_checkpoint(s, true, err);
+    enum tw_status status = tw_job_checkpoint(s, true, true, err);
     if (status != TW_OK)
         return status;
     s->report->is_complete = true;
     s->report->tokens = totals.tokens;
     s->report->mean_nll = totals.mean_nll;
-    status = tw_store_analyze(s->store, err);
-    if (status != TW_OK)
-        return status;
+    struct tw_error unimportant = {0};
+    if (tw_store_analyze(s->store, &unimportant) != TW_OK)
+        tw_log(TW_LOG_WARNING, "%s: not analyzed", unimportant.text);
     if (s->oracle && s->is_within)
         tw_log(TW_LOG_INFO, "parity: %s", s->parity);
     if (s->oracle && !s->is_within)
         return tw_error_set(err, TW_ERR_LOST, "parity: out of bounds: %s",
                             s->parity);
-    if (s->o->is_strict && totals.overflow_rows > 0)
-        return tw_error_set(err, TW_ERR_LOST,
-                            "--strict: %lld (token, layer) rows overflowed a "
-                            "tile and ran dense",
-                            (long long)totals.overflow_rows);
-    size_t at = 0;
-    const char *unused = s->o->is_strict ? tw_model_unused(s->model, &at) : NULL;
-    if (unused)
-        return tw_error_set(err, TW_ERR_LOST, "--strict: tensor '%s' is unused",
-                            unused);
-    return TW_OK;
+    return s->o->is_strict ? check_strict(s, err) : TW_OK;
 }
 
-static enum tw_status prepare(struct tw_session *s, struct tw_error *err)
+static enum tw_status prepare(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model *model = s->model;
     const struct tw_runner_config config = {
@@ -212,38 +245,42 @@ static enum tw_status prepare(struct tw_session *s, struct tw_error *err)
     if (status == TW_OK && s->oracle)
         status = tw_oracle_prepare(s->oracle, model->layers, model->d_ff,
                                    model->vocab, err);
-    if (status == TW_OK && s->o->is_resume && s->corpus.has_stdin)
-        status = tw_error_set(err, TW_ERR_USAGE,
-                              "--resume cannot go on with standard input");
     return status;
 }
 
-static enum tw_status run_session(struct tw_session *s, struct tw_error *err)
+static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
 {
-    double begin = tw_session_clock();
-    enum tw_status status = tw_session_open(s, err);
+    double begin = tw_job_clock();
+    enum tw_status status = tw_job_open(s, err);
     if (status == TW_OK)
         status = prepare(s, err);
-    s->report->times.load = tw_session_clock() - begin;
+    s->report->times.load = tw_job_clock() - begin;
+    if (status == TW_OK && s->o->is_dry_run)
+        tw_log(TW_LOG_INFO,
+               "dry run: model and text can be opened; %s, ctx %lld, nothing "
+               "counted",
+               s->model->activation.name, (long long)s->text.ctx);
     if (status != TW_OK || s->o->is_dry_run)
         return status;
     s->report->vocab = s->model->vocab;
-    status = tw_session_begin(s, err);
+    status = tw_job_begin(s, err);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
+    if (status == TW_OK && s->report->was_complete && s->o->is_strict)
+        status = check_strict(s, err);
     if (status != TW_OK || s->report->was_complete)
         return status;
     s->text.from_document = s->next_document;
     s->text.from_start = s->next_start;
-    status = tw_batches_create(&s->corpus.documents, &s->text, &s->batches,
-                               err);
-    s->last_checkpoint = tw_session_clock();
+    status =
+        tw_batches_create(&s->corpus.documents, &s->text, &s->batches, err);
+    s->last_checkpoint = tw_job_clock();
     if (status == TW_OK)
         status = count(s, begin, err);
     if (status == TW_OK)
         status = conclude(s, err);
     if (status != TW_OK && status != TW_ERR_STOPPED && s->run &&
         !s->report->is_complete)
-        tw_record_failure(s->store, s->run,
+        tw_record_failure(s->store, s->run, s->writer,
                           err ? err->text : tw_status_text(status));
     return status;
 }
@@ -257,11 +294,11 @@ enum tw_status tw_profile_run(const struct tw_profile_options *options,
         resolved.threads = tw_threads_available();
     *report = (struct tw_profile_report){.mean_nll = NAN,
                                          .is_stored = !options->is_dry_run};
-    struct tw_session session = {.o = &resolved, .report = report};
-    double begin = tw_session_clock();
+    struct tw_job job = {.o = &resolved, .report = report};
+    double begin = tw_job_clock();
     struct tw_error own = {0};
-    enum tw_status status = run_session(&session, err ? err : &own);
-    tw_session_close(&session);
-    report->times.total = tw_session_clock() - begin;
+    enum tw_status status = run_job(&job, err ? err : &own);
+    tw_job_close(&job);
+    report->times.total = tw_job_clock() - begin;
     return status;
 }

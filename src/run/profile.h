@@ -24,31 +24,31 @@ extern "C" {
 /* The command line, parsed but not interpreted; strings are borrowed. See the
  * man page for meanings. Start from tw_profile_defaults. */
 struct tw_profile_options {
-    const char *model, *tokenizer;     /* tokenizer: folder, NULL: the model's */
+    const char *model, *tokenizer; /* tokenizer: folder, NULL: the model's */
     const char *const *files;
     int n_files;
-    const char *prompt, *compare;      /* instead of files; else NULL */
-    const char *db, *name;             /* name NULL: made from the model's */
+    const char *prompt, *compare; /* instead of files; else NULL */
+    const char *db, *name;        /* name NULL: made from the model's */
     bool is_resume, is_replace;
-    int ctx;                           /* 0: min(2048, the model's limit) */
+    int ctx; /* 0: min(2048, the model's limit) */
     int batch_tokens;
-    int threads;                       /* 0: all cores */
+    int threads; /* 0: all cores */
     const char *backend;
     int device;
-    const char *activation, *apply;    /* NULL: the model's own, none */
-    const char *const *active;         /* definitions; none: hidden */
+    const char *activation, *apply; /* NULL: the model's own, none */
+    const char *const *active;      /* definitions; none: hidden */
     int n_active;
     const char *skip, *split, *bos, *doc_sep, *field;
     bool has_magnitudes, no_loss, is_strict, is_dry_run, no_parse_special;
-    int64_t limit;                     /* -1: none */
-    int64_t shard, shards;             /* 0, 1: the whole */
-    double checkpoint_seconds;         /* negative: max(10 s, 50 x its cost) */
-    double time_limit_seconds;         /* negative: none */
-    double tolerance;                  /* --compare; negative: the defaults */
-    const char *const *tags;           /* "key=value" */
+    int64_t limit;             /* -1: none */
+    int64_t shard, shards;     /* 0, 1: the whole */
+    double checkpoint_seconds; /* negative: max(10 s, 50 x its cost) */
+    double time_limit_seconds; /* negative: none */
+    double tolerance;          /* --compare; negative: the defaults */
+    const char *const *tags;   /* "key=value" */
     int n_tags;
-    const char *command;               /* the command line, for run_info */
-    volatile sig_atomic_t *stop;       /* non-zero: stop at a checkpoint */
+    const char *command;         /* the command line, for run_info */
+    volatile sig_atomic_t *stop; /* non-zero: stop at a checkpoint */
     tw_progress_fn *progress;
     void *progress_arg;
 };
@@ -62,12 +62,12 @@ struct tw_profile_times {
 
 /* What main needs to say afterwards; strings are owned by the report. */
 struct tw_profile_report {
-    char name[256];          /* the run's name */
+    char name[256]; /* the run's name */
     bool is_complete;
-    bool was_complete;       /* --resume of a run that was complete already */
-    bool is_stored;          /* false after a dry run */
+    bool was_complete; /* --resume of a run that was complete already */
+    bool is_stored;    /* false after a dry run */
     int64_t tokens, vocab;
-    double mean_nll;         /* NaN without loss */
+    double mean_nll; /* NaN without loss */
     struct tw_profile_times times;
 };
 
@@ -75,9 +75,9 @@ struct tw_profile_report {
  * (resume it); TW_ERR_LOST where --strict or --compare's bounds are broken;
  * else the error, with the run left as 'failed' and its cause where it had
  * begun. */
-TW_MUST_USE enum tw_status tw_profile_run(
-    const struct tw_profile_options *options, struct tw_profile_report *report,
-    struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_profile_run(const struct tw_profile_options *options,
+               struct tw_profile_report *report, struct tw_error *err);
 
 #ifdef __cplusplus
 }

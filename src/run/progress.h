@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 struct tw_progress {
-    int64_t tokens;    /* rows done, by this process */
-    double seconds;    /* since counting began */
-    double fraction;   /* of the whole, 0..1; negative: unknown */
-    double mean_nnz;   /* so far, primary definition, mean over layers */
+    int64_t tokens;  /* rows done, by this process */
+    double seconds;  /* since counting began */
+    double fraction; /* of the whole, 0..1; negative: unknown */
+    double mean_nnz; /* so far, primary definition, mean over layers */
 };
 
 typedef void tw_progress_fn(void *arg, const struct tw_progress *progress);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "db/query.h"
@@ -16,9 +17,11 @@ void tw_facts_text(struct tw_facts *facts, const char *column,
     assert(facts->count < TW_MAX_FACTS);
     char *copy = text ? tw_strdup(text) : NULL;
     facts->is_short |= text && !copy;
-    facts->fact[facts->count++] = (struct tw_fact){
-        .column = column, .option = option, .text = copy,
-        .is_identity = option != NULL};
+    facts->fact[facts->count++] =
+        (struct tw_fact){.column = column,
+                         .option = option,
+                         .text = copy,
+                         .is_identity = option != NULL};
 }
 
 void tw_facts_int(struct tw_facts *facts, const char *column,
@@ -113,6 +116,33 @@ enum tw_status tw_record_compare_list(struct tw_store *store, int64_t run,
     return status;
 }
 
+enum tw_status tw_record_finished(struct tw_store *store, int64_t run,
+                                  struct tw_error *err)
+{
+    char now[32];
+    time_t t = time(NULL);
+    struct tm utc;
+    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &utc));
+    return tw_store_set_text(store, run, "finished", now, err);
+}
+
+enum tw_status tw_record_dense_rows(struct tw_store *store, int64_t run,
+                                    int64_t *rows, struct tw_error *err)
+{
+    struct tw_query *query = NULL;
+    bool has_row = false;
+    enum tw_status status = tw_query_open(
+        store, "SELECT sum(dense_rows) FROM route_ WHERE run_id = :run", &query,
+        err);
+    if (status == TW_OK)
+        status = tw_query_bind_int(query, ":run", run, err);
+    if (status == TW_OK)
+        status = tw_query_next(query, &has_row, err);
+    *rows = status == TW_OK && has_row ? tw_query_int(query, 0) : 0;
+    tw_query_close(query);
+    return status;
+}
+
 enum tw_status tw_record_free_name(struct tw_store *store, const char *wanted,
                                    char *name, size_t name_bytes,
                                    struct tw_error *err)
@@ -130,13 +160,20 @@ enum tw_status tw_record_free_name(struct tw_store *store, const char *wanted,
     }
 }
 
-void tw_record_failure(struct tw_store *store, int64_t run, const char *cause)
+void tw_record_failure(struct tw_store *store, int64_t run, const char *writer,
+                       const char *cause)
 {
     struct tw_error ignored = {0};
+    char *stored = NULL;
     tw_store_rollback(store);
     if (tw_store_begin(store, &ignored) != TW_OK)
         return;
-    if (tw_store_set_text(store, run, "status", "failed", &ignored) != TW_OK ||
+    bool is_ours =
+        tw_store_get_text(store, run, "writer", &stored, &ignored) == TW_OK &&
+        stored && strcmp(stored, writer) == 0;
+    tw_free(stored);
+    if (!is_ours ||
+        tw_store_set_text(store, run, "status", "failed", &ignored) != TW_OK ||
         tw_store_set_text(store, run, "cause", cause, &ignored) != TW_OK ||
         tw_store_commit(store, &ignored) != TW_OK)
         tw_store_rollback(store);

@@ -55,15 +55,26 @@ TW_MUST_USE enum tw_status tw_record_compare_list(struct tw_store *store,
                                                   const char *text,
                                                   struct tw_error *err);
 
+/* Sets `finished` to now, UTC. */
+TW_MUST_USE enum tw_status
+tw_record_finished(struct tw_store *store, int64_t run, struct tw_error *err);
+
+/* Rows that ran dense, over all layers. */
+TW_MUST_USE enum tw_status tw_record_dense_rows(struct tw_store *store,
+                                                int64_t run, int64_t *rows,
+                                                struct tw_error *err);
+
 /* A free name: `wanted`, then wanted-2, wanted-3, ... */
 TW_MUST_USE enum tw_status tw_record_free_name(struct tw_store *store,
                                                const char *wanted, char *name,
                                                size_t name_bytes,
                                                struct tw_error *err);
 
-/* Marks a begun run as failed with its cause, in a transaction of its own;
- * where that can't be written (disk full) it stays 'interrupted'. */
-void tw_record_failure(struct tw_store *store, int64_t run, const char *cause);
+/* Marks a begun run as failed with its cause, in a transaction of its own, if
+ * `writer` is still the one that counts; where that can't be written (disk
+ * full) it stays 'interrupted'. */
+void tw_record_failure(struct tw_store *store, int64_t run, const char *writer,
+                       const char *cause);
 
 #ifdef __cplusplus
 }

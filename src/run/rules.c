@@ -35,18 +35,17 @@ static enum tw_status parse_active(const struct tw_profile_options *o,
 static enum tw_status parse_skip_item(struct tw_rules *rules, const char *item,
                                       size_t length, struct tw_error *err)
 {
-    char *end = NULL;
+    bool is_known = false;
     if (length == 3 && strncmp(item, "bos", 3) == 0) {
-        rules->skip_bos = true;
+        is_known = rules->skip_bos = true;
     } else if (length == 7 && strncmp(item, "special", 7) == 0) {
-        rules->skip_special = true;
+        is_known = rules->skip_special = true;
     } else if (length > 6 && strncmp(item, "first:", 6) == 0) {
+        char *end;
         rules->skip_first = strtoll(item + 6, &end, 10);
-        if (end != item + length || rules->skip_first < 1)
-            end = NULL;
+        is_known = end == item + length && rules->skip_first >= 1;
     }
-    if (!end && !(length == 3 && rules->skip_bos) &&
-        !(length == 7 && rules->skip_special))
+    if (!is_known)
         return tw_error_set(err, TW_ERR_USAGE,
                             "--skip: '%.*s' is not bos, special or first:N",
                             (int)length, item);
@@ -77,6 +76,18 @@ static enum tw_status parse_skip(const char *text, struct tw_rules *rules,
     return TW_OK;
 }
 
+static enum tw_status check_tags(const struct tw_profile_options *o,
+                                 struct tw_error *err)
+{
+    for (int i = 0; i < o->n_tags; i++) {
+        const char *equals = strchr(o->tags[i], '=');
+        if (!equals || equals == o->tags[i] || equals - o->tags[i] > TW_MAX_TAG)
+            return tw_error_set(err, TW_ERR_USAGE,
+                                "--tag: '%s' is not KEY=VALUE", o->tags[i]);
+    }
+    return TW_OK;
+}
+
 enum tw_status tw_rules_parse(const struct tw_profile_options *o,
                               struct tw_rules *rules, struct tw_error *err)
 {
@@ -84,6 +95,13 @@ enum tw_status tw_rules_parse(const struct tw_profile_options *o,
     enum tw_status status = parse_active(o, rules, err);
     if (status == TW_OK)
         status = parse_skip(o->skip, rules, err);
+    if (status == TW_OK)
+        status = check_tags(o, err);
+    if (status == TW_OK && o->activation) {
+        struct tw_activation parsed;
+        status = tw_activation_parse(o->activation, &parsed, err);
+        status = status == TW_OK ? TW_OK : TW_ERR_USAGE;
+    }
     if (status == TW_OK && o->apply) {
         status = tw_active_parse(o->apply, &rules->apply, err);
         rules->has_apply = true;
@@ -128,8 +146,8 @@ enum tw_status tw_rules_bos(const struct tw_rules *rules,
 }
 
 const char *tw_rules_separator(const char *doc_sep,
-                               const struct tw_tokenizer *tokenizer,
-                               char *room, int room_bytes)
+                               const struct tw_tokenizer *tokenizer, char *room,
+                               int room_bytes)
 {
     if (strcmp(doc_sep, "none") == 0)
         return NULL;

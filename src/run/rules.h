@@ -9,6 +9,7 @@
 
 #include "base/active.h"
 #include "base/error.h"
+#include "kernels/activation.h"
 #include "run/profile.h"
 #include "text/batches.h"
 #include "text/tokenizer.h"
@@ -18,6 +19,7 @@ extern "C" {
 #endif
 
 #define TW_MAX_ACTIVE 16
+#define TW_MAX_TAG    120 /* bytes of a tag's key */
 
 struct tw_rules {
     struct tw_active active[TW_MAX_ACTIVE]; /* the first is the primary */
@@ -27,15 +29,15 @@ struct tw_rules {
     enum tw_split split;
     bool skip_bos, skip_special;
     int64_t skip_first;
-    char skip[64];       /* canonical: "none", "bos,special,first:4" */
+    char skip[64];        /* canonical: "none", "bos,special,first:4" */
     const char *bos_rule; /* "auto", "yes", "no": static */
     bool is_bos_forced, is_bos_off;
 };
 
 /* Returns TW_OK or TW_ERR_USAGE naming the option. */
-TW_MUST_USE enum tw_status tw_rules_parse(
-    const struct tw_profile_options *options, struct tw_rules *rules,
-    struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_rules_parse(const struct tw_profile_options *options, struct tw_rules *rules,
+               struct tw_error *err);
 
 /* The BOS id put before each sequence: the tokenizer's own rule, or for
  * --bos yes `config_bos` (the model's bos_token_id, -1: none); -1: none is
@@ -48,8 +50,8 @@ TW_MUST_USE enum tw_status tw_rules_bos(const struct tw_rules *rules,
 /* The separator line of text files: `doc_sep` as given, or for "auto" the
  * tokenizer's end-of-text piece; NULL: none. Borrowed, or from `room`. */
 const char *tw_rules_separator(const char *doc_sep,
-                               const struct tw_tokenizer *tokenizer,
-                               char *room, int room_bytes);
+                               const struct tw_tokenizer *tokenizer, char *room,
+                               int room_bytes);
 
 #ifdef __cplusplus
 }

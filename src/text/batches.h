@@ -50,6 +50,8 @@ struct tw_batches;
 struct tw_batch_totals {
     int64_t documents;   /* texts of the corpus, all shards */
     int64_t text_tokens; /* of the corpus so far, all shards, as limit counts */
+    int64_t text_bytes;  /* of the documents that are this shard's; --split
+                          * stream: of all. Ids have none */
     int64_t sequences, rows; /* given out */
     bool is_limited;     /* the limit was reached: nothing was read after it */
 };

@@ -117,6 +117,10 @@ static enum tw_status read_document(struct tw_batches *batches,
     if (options->split == TW_SPLIT_DOCS)
         batches->document = batches->totals.documents;
     batches->start = 0;
+    if (!document.ids &&
+        (options->split == TW_SPLIT_STREAM ||
+         batches->totals.documents % options->shards == options->shard))
+        batches->totals.text_bytes += (int64_t)document.size;
     count_ids(batches, from);
     status = check_ids(batches, from, err);
     batches->totals.documents++;

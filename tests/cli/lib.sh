@@ -2,7 +2,11 @@
 # "ok" or "not ok"; `finish` prints the tally that scripts/check reads.
 set -u
 top=$(cd "${top_srcdir:-.}" && pwd)
-tw=$(cd "${top_builddir:-.}" && pwd)/twellscope
+tw=$(cd "${top_builddir:-$top/build}" && pwd)/twellscope
+[ -x "$tw" ] || {
+    echo "$tw is not built"
+    exit 1
+}
 tiny=$top/tests/data/sparselm-tiny
 shared=${TW_SHARED:-$top/../shared}
 work=$(mktemp -d "${TMPDIR:-/tmp}/twellscope-test-XXXXXX")

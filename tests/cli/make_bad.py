@@ -119,6 +119,15 @@ def nan(head):
 edit("nan", nan)
 
 
+def huge(head):
+    # finite weights whose products are not: h overflows while counting
+    s, e = head[up]["data_offsets"]
+    return body[:s] + b"\x7f\x7f" * ((e - s) // 2) + body[e:]
+
+
+edit("huge-weights", huge)
+
+
 # shards
 def shards(name, change=None, index=None):
     folder = copy(name)
@@ -218,6 +227,14 @@ npy("negative.npy", "<i4", struct.pack("<3i", 1, -2, 3), "(3,)")
 npy("past-vocab.npy", "<i4", struct.pack("<3i", 1, 2048, 3), "(3,)")
 npy("empty.npy", "<i4", b"", "(0,)")
 open(os.path.join(out, "no.npy"), "wb").write(b"not an array")
+
+
+# an oracle without answers
+write(out, {"input_ids": {"dtype": "I32", "shape": [2, 3], "data_offsets": [0, 24]}}, good,
+      "ids-only.safetensors")
+write(out, {"input_ids": {"dtype": "I32", "shape": [2, 3], "data_offsets": [0, 24]},
+            "nll": {"dtype": "F32", "shape": [2, 3], "data_offsets": [24, 48]}},
+      good + good, "wrong-shape.safetensors")
 
 
 # text

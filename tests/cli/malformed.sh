@@ -77,11 +77,29 @@ refused "a directory as text" ! "bad: " profile -m "$tiny" -f bad
 
 for bad in "-c 0" "-b 0" "--limit 0" "-t 0" "--limit x" "--shard 3/3" \
     "--active nosuch" "--active topp:2" "--skip nosuch" "--split nosuch" \
+    "--skip bos,foo" "--skip special,nothing" "--skip first:0" "--tag bad" \
+    "--activation nosuch" "--resume" "-f - --resume --name x" "-f - -f -" \
     "--bos perhaps" "--time-limit soon" "--nosuch" "--checkpoint -1" "word"; do
     refused "$bad" 2 "" profile -m "$tiny" -f bad/good.txt $bad
 done
 refused "unknown --activation" ! softmax profile -m "$tiny" -f bad/good.txt \
     --activation softmax
+refused "an empty name" 2 "--name" profile -m "$tiny" -f bad/good.txt --name ""
+refused "a name too long" 2 "--name" profile -m "$tiny" -f bad/good.txt \
+    --name "$(printf 'n%.0s' $(seq 300))"
+refused "--dry-run of a taken name" 1 "taken" profile -m "$tiny" \
+    -f bad/good.txt --name taken --dry-run
+refused "--dry-run into no folder" ! "nofolder" "$tw" profile -m "$tiny" \
+    -f bad/good.txt --db nofolder/x.sqlite --dry-run
+for how in "--split stream" "--bos yes" "-c 16" "--limit 10" "--shard 0/2" \
+    "--skip first:1" "--active gate" "--no-loss" "--resume --name taken"; do
+    refused "--compare with $how" 2 "--compare" profile -m "$tiny" $how \
+        --compare "$tiny/oracle.safetensors"
+done
+refused "an oracle without answers" 1 "no answers" profile -m "$tiny" \
+    --compare bad/ids-only.safetensors
+refused "an oracle of another shape" 1 "nll" profile -m "$tiny" \
+    --compare bad/wrong-shape.safetensors
 refused "unknown --backend" ! vulkan profile -m "$tiny" -f bad/good.txt \
     --backend vulkan
 refused "no model" 2 "-m MODEL" profile -f bad/good.txt
@@ -149,6 +167,11 @@ later junk.txt.gz junk.txt.gz
 later bad.jsonl bad.jsonl
 later nojson.jsonl nojson.jsonl
 later blank.jsonl blank.jsonl
+refused "h that overflows" 1 "layer 1" "$tw" profile -m bad/huge-weights \
+    -f bad/good.txt --db later.sqlite --name huge
+equal "names layer, token and neuron, and stays as failed" "$(sql later.sqlite \
+    "SELECT status, cause LIKE '%layer%token%neuron%' FROM run_info
+     WHERE run = 'huge'" | tail -n 1)" "failed,1"
 refused "empty.txt" ! "empty.txt" "$tw" profile -m "$tiny" -f bad/empty.txt \
     --db later.sqlite --name empty
 refused "empty prompt" ! "" "$tw" profile -m "$tiny" -p "" --db later.sqlite \

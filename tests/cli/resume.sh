@@ -82,6 +82,18 @@ profile --db two.sqlite --resume --checkpoint 0
 wait $pid
 counts two.sqlite two.txt
 same "two processes on one run: the same views" whole.txt two.txt
+# Two new runs of one name at once: one is refused, none is lost.
+exec_profile --db race.sqlite &
+pid=$!
+"$tw" profile -m "$tiny" -f c.jsonl -c 128 -b 64 -t 1 --name r --active hidden \
+    --active gate --db race.sqlite >/dev/null 2>&1
+first=$?
+wait $pid
+second=$?
+equal "of two new runs of one name one is refused" $((first + second)) 1
+counts race.sqlite race.txt
+same "and the other is whole" whole.txt race.txt
+
 refused "--resume without --name" 2 "--name" "$tw" profile -m "$tiny" -f c.jsonl \
     --db whole.sqlite --resume
 counts whole.sqlite again.txt

@@ -1,7 +1,7 @@
 /* Opening everything a profile needs, in an order that writes nothing. */
 #include <config.h>
 
-#include "run/session.h"
+#include "run/job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-double tw_session_clock(void)
+double tw_job_clock(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -22,12 +22,12 @@ double tw_session_clock(void)
 
 /* A file that is there is checked now; a new one is made at the first commit,
  * but its folder must be there. */
-static enum tw_status open_store(struct tw_session *s, struct tw_error *err)
+static enum tw_status open_store(struct tw_job *s, struct tw_error *err)
 {
-    if (s->o->is_dry_run)
-        return TW_OK;
     if (access(s->o->db, F_OK) == 0)
-        return tw_store_open(s->o->db, TW_STORE_WRITE, &s->store, err);
+        return tw_store_open(s->o->db,
+                             s->o->is_dry_run ? TW_STORE_READ : TW_STORE_WRITE,
+                             &s->store, err);
     char *folder = tw_strdup(s->o->db);
     if (!folder)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
@@ -44,14 +44,12 @@ static enum tw_status open_store(struct tw_session *s, struct tw_error *err)
 }
 
 /* A taken name is refused before the model is read. */
-static enum tw_status check_name(struct tw_session *s, struct tw_error *err)
+static enum tw_status check_name(struct tw_job *s, struct tw_error *err)
 {
     int64_t run;
     struct tw_error absent = {0};
     if (!s->o->name || !s->store)
         return TW_OK;
-    if (!*s->o->name)
-        return tw_error_set(err, TW_ERR_USAGE, "--name: it is empty");
     enum tw_status status =
         tw_store_run_find(s->store, s->o->name, &run, &absent);
     if (status == TW_ERR_NOT_FOUND)
@@ -66,7 +64,7 @@ static enum tw_status check_name(struct tw_session *s, struct tw_error *err)
     return TW_OK;
 }
 
-static enum tw_status open_model(struct tw_session *s, struct tw_error *err)
+static enum tw_status open_model(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model_options options = {
         .activation = s->o->activation,
@@ -80,13 +78,13 @@ static enum tw_status open_model(struct tw_session *s, struct tw_error *err)
 }
 
 /* Text needs a tokenizer; ids only use one for their pieces. */
-static enum tw_status open_tokenizer(struct tw_session *s, struct tw_error *err)
+static enum tw_status open_tokenizer(struct tw_job *s, struct tw_error *err)
 {
     bool is_needed = s->o->prompt != NULL;
     for (int i = 0; i < s->o->n_files; i++) {
         size_t length = strlen(s->o->files[i]);
-        is_needed |= length < 4 ||
-                     strcmp(s->o->files[i] + length - 4, ".npy") != 0;
+        is_needed |=
+            length < 4 || strcmp(s->o->files[i] + length - 4, ".npy") != 0;
     }
     struct tw_error own = {0};
     const char *directory =
@@ -106,30 +104,27 @@ static enum tw_status open_tokenizer(struct tw_session *s, struct tw_error *err)
     return TW_OK;
 }
 
-static enum tw_status open_corpus(struct tw_session *s, struct tw_error *err)
+static enum tw_status open_corpus(struct tw_job *s, struct tw_error *err)
 {
-    struct tw_corpus_options options = {
-        .paths = s->o->files,
-        .count = s->o->n_files,
-        .prompt = s->o->prompt,
-        .text = {.separator = tw_rules_separator(s->o->doc_sep, s->tokenizer,
-                                                 s->separator,
-                                                 sizeof s->separator),
-                 .field = s->o->field}};
+    struct tw_corpus_options options = {.paths = s->o->files,
+                                        .count = s->o->n_files,
+                                        .prompt = s->o->prompt,
+                                        .text = {.field = s->o->field}};
+    s->separator_line = tw_rules_separator(s->o->doc_sep, s->tokenizer,
+                                           s->separator, sizeof s->separator);
+    options.text.separator = s->separator_line;
     if (s->o->compare) {
-        enum tw_status status =
-            tw_oracle_open(s->o->compare, &s->oracle, err);
+        enum tw_status status = tw_oracle_open(s->o->compare, &s->oracle, err);
         if (status != TW_OK)
             return status;
         options.ids_name = tw_path_base(s->o->compare);
-        options.ids = tw_oracle_ids(s->oracle, &options.ids_rows,
-                                    &options.ids_cols);
+        options.ids =
+            tw_oracle_ids(s->oracle, &options.ids_rows, &options.ids_cols);
     }
     enum tw_status status = tw_corpus_open(&options, &s->corpus, err);
     if (status != TW_OK)
         return status;
-    s->file_tokens =
-        tw_calloc((size_t)s->corpus.files, sizeof *s->file_tokens);
+    s->file_tokens = tw_calloc((size_t)s->corpus.files, sizeof *s->file_tokens);
     return s->file_tokens ? TW_OK
                           : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
 }
@@ -140,12 +135,13 @@ static int64_t config_id(const struct tw_model *model, const char *field)
     struct tw_error ignored = {0};
     int64_t id;
     if (tw_config_int_or(model->checkpoint.config, field, -1, &id, &ignored) !=
-            TW_OK || id >= model->vocab)
+            TW_OK ||
+        id >= model->vocab)
         return -1;
     return id;
 }
 
-static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
+static enum tw_status choose_text(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model *model = s->model;
     int64_t ctx = s->o->ctx;
@@ -164,56 +160,98 @@ static enum tw_status choose_text(struct tw_session *s, struct tw_error *err)
     if (bos >= 0 && ctx < 2)
         return tw_error_set(err, TW_ERR_USAGE,
                             "-c 1 leaves no room beside the BOS token");
-    int64_t eos = s->tokenizer ? tw_tokenizer_eos(s->tokenizer) : config_id(s->model, "eos_token_id");
+    int64_t eos = s->tokenizer ? tw_tokenizer_eos(s->tokenizer)
+                               : config_id(s->model, "eos_token_id");
     if (s->rules.split == TW_SPLIT_STREAM && eos < 0)
         return tw_error_set(err, TW_ERR_USAGE,
                             "--split stream: neither the tokenizer nor "
                             "config.json names an EOS token");
-    s->text = (struct tw_batch_options){
-        .tokenizer = s->tokenizer, .ctx = ctx,
-        .batch_tokens = s->o->batch_tokens, .limit = s->o->limit,
-        .vocab = model->vocab, .split = s->rules.split, .bos = bos,
-        .eos = (int32_t)eos, .parse_special = !s->o->no_parse_special,
-        .skip_bos = s->rules.skip_bos, .skip_special = s->rules.skip_special,
-        .skip_first = s->rules.skip_first, .shard = s->o->shard,
-        .shards = s->o->shards, .file_tokens = s->file_tokens};
+    s->text =
+        (struct tw_batch_options){.tokenizer = s->tokenizer,
+                                  .ctx = ctx,
+                                  .batch_tokens = s->o->batch_tokens,
+                                  .limit = s->o->limit,
+                                  .vocab = model->vocab,
+                                  .split = s->rules.split,
+                                  .bos = bos,
+                                  .eos = (int32_t)eos,
+                                  .parse_special = !s->o->no_parse_special,
+                                  .skip_bos = s->rules.skip_bos,
+                                  .skip_special = s->rules.skip_special,
+                                  .skip_first = s->rules.skip_first,
+                                  .shard = s->o->shard,
+                                  .shards = s->o->shards,
+                                  .file_tokens = s->file_tokens};
     return TW_OK;
 }
 
-static enum tw_status open_accumulators(struct tw_session *s,
-                                        struct tw_error *err)
+/* --compare runs the oracle's own rows: what would change them is refused. */
+static enum tw_status check_compare(struct tw_job *s, struct tw_error *err)
+{
+    int64_t rows, length;
+    const struct tw_profile_options *o = s->o;
+    if (!s->oracle)
+        return TW_OK;
+    tw_oracle_ids(s->oracle, &rows, &length);
+    const struct {
+        bool is_wrong;
+        const char *option;
+    } rules[] = {
+        {s->rules.split != TW_SPLIT_DOCS, "--split stream"},
+        {s->rules.is_bos_forced, "--bos yes"},
+        {s->text.ctx < length, "a -c below the oracle's sequences"},
+        {o->limit >= 0, "--limit"},
+        {o->shards > 1, "--shard"},
+        {o->is_resume, "--resume"},
+        {strcmp(s->rules.skip, "none") != 0, "--skip"},
+        {s->rules.active[0].kind != TW_ACTIVE_HIDDEN,
+         "a first --active other than hidden"},
+        {o->no_loss && tw_oracle_has_loss(s->oracle), "--no-loss"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_wrong)
+            return tw_error_set(err, TW_ERR_USAGE,
+                                "--compare: not with %s: the oracle's rows "
+                                "would not be run as they are",
+                                rules[i].option);
+    return TW_OK;
+}
+
+static enum tw_status open_accumulators(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model *model = s->model;
-    enum tw_status status =
-        tw_threads_create(s->o->threads, &s->pool, err);
+    enum tw_status status = tw_threads_create(s->o->threads, &s->pool, err);
     if (status != TW_OK)
         return status;
-    struct tw_profile_config config = {
-        .layers = (int)model->layers, .probes = s->rules.n_active,
-        .width = model->d_ff, .experts = 1, .vocab = model->vocab,
-        .ctx = s->text.ctx, .with_loss = !s->o->no_loss,
-        .with_magnitudes = s->o->has_magnitudes, .pool = s->pool};
+    struct tw_profile_config config = {.layers = (int)model->layers,
+                                       .probes = s->rules.n_active,
+                                       .width = model->d_ff,
+                                       .experts = 1,
+                                       .vocab = model->vocab,
+                                       .ctx = s->text.ctx,
+                                       .with_loss = !s->o->no_loss,
+                                       .with_magnitudes = s->o->has_magnitudes,
+                                       .pool = s->pool};
     status = tw_profile_create(&config, &s->profile, err);
     if (status != TW_OK)
         return status;
     s->obs = tw_calloc((size_t)model->layers, sizeof *s->obs);
-    return s->obs ? TW_OK
-                  : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    return s->obs ? TW_OK : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
 }
 
-enum tw_status tw_session_open(struct tw_session *s, struct tw_error *err)
+enum tw_status tw_job_open(struct tw_job *s, struct tw_error *err)
 {
-    static enum tw_status (*const steps[])(struct tw_session *,
+    static enum tw_status (*const steps[])(struct tw_job *,
                                            struct tw_error *) = {
-        open_store, check_name, open_model, open_tokenizer, open_corpus,
-        choose_text, open_accumulators};
+        open_store,  check_name,  open_model,    open_tokenizer,
+        open_corpus, choose_text, check_compare, open_accumulators};
     enum tw_status status = tw_rules_parse(s->o, &s->rules, err);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TW_OK; i++)
         status = steps[i](s, err);
     return status;
 }
 
-void tw_session_close(struct tw_session *s)
+void tw_job_close(struct tw_job *s)
 {
     tw_batches_destroy(s->batches);
     tw_profile_destroy(s->profile);

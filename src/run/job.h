@@ -1,0 +1,89 @@
+/* What a profile holds while it runs; private to src/run. Opened in the order
+ * of the fields, so that nothing on disk changes before everything that can be
+ * refused has been. */
+#ifndef TW_RUN_JOB_H
+#define TW_RUN_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/profile.h"
+#include "base/obs.h"
+#include "base/threads.h"
+#include "db/store.h"
+#include "kernels/ops.h"
+#include "model/forward.h"
+#include "model/model.h"
+#include "run/compare.h"
+#include "run/corpus.h"
+#include "run/profile.h"
+#include "run/record.h"
+#include "run/rules.h"
+#include "text/batches.h"
+#include "text/tokenizer.h"
+
+struct tw_job {
+    const struct tw_profile_options *o;
+    struct tw_rules rules;
+    struct tw_store *store; /* NULL until the file exists or is made */
+    int64_t run;            /* 0 until the first commit */
+    bool is_resumed;        /* the run was there already */
+    char name[256];
+    char writer[40]; /* this process, in the run's row */
+    struct tw_model *model;
+    struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
+    const struct tw_ops *ops;
+    struct tw_runner *runner;
+    struct tw_oracle *oracle;   /* --compare, else NULL */
+    bool is_within;             /* the oracle's bounds, after the last commit */
+    char parity[320];           /* and in words */
+    const char *separator_line; /* between documents; NULL: none */
+    char separator[256];        /* its room, where the tokenizer names it */
+    struct tw_corpus corpus;
+    int64_t *file_tokens; /* [corpus.files] text tokens of each */
+    struct tw_batch_options text;
+    struct tw_batches *batches;
+    struct tw_facts facts;
+    struct tw_threads *pool; /* for recording */
+    struct tw_profile *profile;
+    struct tw_layer_obs *obs; /* [layers] */
+    int64_t obs_rows;         /* rows the obs have room for */
+    struct tw_head_obs head;
+    int64_t next_document, next_start;       /* where a resumed run goes on */
+    double checkpoint_cost, last_checkpoint; /* seconds */
+    struct tw_profile_report *report;
+};
+
+/* Seconds of a monotonic clock. */
+double tw_job_clock(void);
+
+/* Everything up to the first commit; nothing is written. */
+TW_MUST_USE enum tw_status tw_job_open(struct tw_job *job,
+                                       struct tw_error *err);
+void tw_job_close(struct tw_job *job);
+
+/* Parts of the commits, inside a transaction (job_facts.c). */
+void tw_job_gather(struct tw_job *job);
+TW_MUST_USE enum tw_status tw_job_put_definitions(struct tw_job *job,
+                                                  struct tw_error *err);
+TW_MUST_USE enum tw_status tw_job_put_tags(struct tw_job *job,
+                                           struct tw_error *err);
+TW_MUST_USE enum tw_status tw_job_put_corpora(struct tw_job *job, bool is_last,
+                                              struct tw_error *err);
+TW_MUST_USE enum tw_status tw_job_put_pieces(struct tw_job *job,
+                                             struct tw_error *err);
+
+/* The first commit: the run's row with its facts, definitions, tags, corpora,
+ * token pieces; or for --resume the comparison with the stored run and its
+ * counts. Sets is_resumed; report->was_complete if there is nothing to do. */
+TW_MUST_USE enum tw_status tw_job_begin(struct tw_job *job,
+                                        struct tw_error *err);
+/* Counts so far, in one transaction (refused where another process has taken
+ * the run over); the last one also what is derived and the
+ * status 'complete'. TW_ERR_BUSY where another program reads the file;
+ * is_patient waits for it, minutes if need be. */
+TW_MUST_USE enum tw_status tw_job_checkpoint(struct tw_job *job, bool is_last,
+                                             bool is_patient,
+                                             struct tw_error *err);
+
+#endif
