@@ -2,3 +2,4 @@
 noinst_LIBRARIES += libkernels.a libkernelsref.a
 include kernels/core.mk
 include kernels/ffn.mk
+include kernels/cuda.mk

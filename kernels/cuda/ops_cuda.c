@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernels/module.h"
 
 /* One call's counts on the device, until finish. */
 struct pending {
@@ -310,9 +311,8 @@ static enum tw_status cuda_finish(void *ctx, struct tw_error *err)
     return status;
 }
 
-/* Looked up by name by kernels/ops.c. */
 extern const struct tw_ops tw_ops_cuda;
-__attribute__((visibility("default"))) const struct tw_ops tw_ops_cuda = {
+const struct tw_ops tw_ops_cuda = {
     .name = "cuda",
     .probe = cuda_probe,
     .init = cuda_init,
@@ -328,4 +328,13 @@ __attribute__((visibility("default"))) const struct tw_ops tw_ops_cuda = {
     .start = cuda_start,
     .finish = cuda_finish,
     .ffn = cuda_ffn,
+};
+
+/* The module's one exported name (kernels/module.h). */
+extern const struct tw_ops_module tw_ops_module;
+__attribute__((visibility("default")))
+const struct tw_ops_module tw_ops_module = {
+    .version = PACKAGE_VERSION,
+    .ops_bytes = sizeof(struct tw_ops),
+    .ops = &tw_ops_cuda,
 };
