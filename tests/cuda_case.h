@@ -1,6 +1,6 @@
 /* A feed-forward layer on the device beside the reference row, for
- * test_cuda_ffn.c. Weights and inputs are small integers, so that gate, up and h
- * are exact in fp32 whatever the order of the sums: counts and patterns must
+ * test_cuda_ffn.c. Weights and inputs are small integers, so that gate, up and
+ * h are exact in fp32 whatever the order of the sums: counts and patterns must
  * then be equal, not close. Every device buffer starts as 0xff bytes and has a
  * band of them behind it that must stay. */
 #ifndef TESTS_CUDA_CASE_H
@@ -68,12 +68,14 @@ static inline float *integers(struct cuda_case *c, int64_t n, int span,
     float *v = own(c, (size_t)n, sizeof *v);
     for (int64_t i = 0; i < n; i++)
         if (case_random(&seed) % (uint32_t)one_in == 0)
-            v[i] = (float)((int)(case_random(&seed) % (uint32_t)(2 * span + 1)) -
+            v[i] = (float)((int)(case_random(&seed) %
+                                 (uint32_t)(2 * span + 1)) -
                            span);
     return v;
 }
 
-static inline struct tw_matrix floats(const float *v, int64_t rows, int64_t cols)
+static inline struct tw_matrix floats(const float *v, int64_t rows,
+                                      int64_t cols)
 {
     return (struct tw_matrix){v, TW_F32, rows, cols};
 }

@@ -88,8 +88,9 @@ static void check_packed(const struct cuda_case *c)
                 in += (double)c->x[r * c->d + i] * (double)w[n * c->d + i];
             if (c->has_bias && n < c->f)
                 in += (double)b[n];
-            a[n] = n < c->f ? (float)tw_activation_apply(&c->desc.activation, in)
-                            : 0;
+            a[n] = 0;
+            if (n < c->f)
+                a[n] = (float)tw_activation_apply(&c->desc.activation, in);
         }
         for (int64_t t = 0; t < tiles; t++) {
             int64_t cell = r * tiles + t;
@@ -299,7 +300,7 @@ static void roughen(struct cuda_case *c)
     int64_t n[] = {c->rows * c->d, c->f * c->d, c->f * c->d};
     for (int k = 0; k < 3; k++)
         for (int64_t i = 0; i < n[k]; i++)
-            v[k][i] = (v[k][i] + (float)(case_random(&seed) % 512) / 512 - 0.5f);
+            v[k][i] += (float)(case_random(&seed) % 512) / 512 - 0.5f;
     for (int64_t i = 0; i < n[0]; i++) // what bf16 holds
         c->x[i] = tw_bf16_to_f32(twp_bf16_of(c->x[i]));
 }
@@ -478,7 +479,7 @@ static Suite *cuda_suite(void)
                         sizeof slots_tried / sizeof slots_tried[0]);
     tcase_add_loop_test(tc, row_limit_routes, 0,
                         sizeof limits_tried / sizeof limits_tried[0]);
-    tcase_add_loop_test(tc, every_variant_of_unpack, 0, 14);
+    tcase_add_loop_test(tc, every_variant_of_unpack, 0, 6);
     suite_add_tcase(suite, tc);
     tc = tcase_create("odd");
     tcase_add_loop_test(tc, odd_values, 0, 8);

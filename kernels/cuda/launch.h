@@ -52,7 +52,7 @@ struct twp_packed {
     uint32_t *entry; /* [rows][tiles][slots] */
 };
 
-/* The entries of rows that stay sparse, as lists of (neuron, h as fp32 bits). */
+/* The entries of rows that stay sparse: lists of (neuron, h as fp32 bits). */
 struct twp_list {
     int32_t room;   /* tiles * slots */
     uint32_t *n;    /* [rows] their number; UINT32_MAX: the row is routed */
@@ -79,7 +79,7 @@ struct twp_counts {
 struct twp_rows { /* which rows a product runs over */
     int32_t rows;          /* at most */
     const int32_t *actual; /* how many indeed, or NULL: rows */
-    const int32_t *list;   /* [rows] their numbers, ascending; NULL: 0, 1, ... */
+    const int32_t *list;   /* [rows] their numbers, ascending; NULL: all */
 };
 
 /* Multiprocessors and such, read once. */
@@ -117,7 +117,7 @@ struct twp_route_args {
     int32_t row_limit;    /* rows with more non-zeros are routed */
     bool is_dense;        /* every row is dense already: sums only */
     uint8_t *is_routed;   /* [rows], written; may be NULL where is_dense */
-    int32_t *block_routed; /* [ceil(rows / TWP_ROUTE_ROWS)], written; likewise */
+    int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written; likewise */
     struct twp_counts counts;
 };
 
@@ -171,7 +171,7 @@ struct twp_hidden_args {
     void *h;               /* [rows][stride] */
     int64_t stride;        /* a multiple of 8 */
     uint32_t *count;       /* count words to write, or NULL; by list */
-    float *l1_part;        /* [rows][ceil(cols / TWP_PART)] where counts.is_on */
+    float *l1_part;        /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;
 };
 

@@ -17,9 +17,12 @@
  *
  * The mainloop alone takes 0.91 of cuBLASLt's product (M 16384, K 2048, N 5632,
  * one H200; 3 or 4 stages, groups of 4, 8 or 16: within 2 %; stages of K 32: 4 %
- * slower). Lost: mbarrier waits and arrivals of cluster scope, 1.37 of cuBLASLt;
- * packing by a scan of shuffles and unrolled predicated stores, 1.20: the helper
- * warps were slower than the mainloop. */
+ * slower), all of this kernel 1.02 at 29 and 1.00 at 98 non-zeros, tensor cores
+ * busy to 89 %; at M 65536 1.00. Lost: mbarrier waits and arrivals of cluster
+ * scope, 1.37 of cuBLASLt; packing a row at a time, by a scan of shuffles and
+ * unrolled predicated stores 1.20, by ballots 1.15 (the helper warps were slower
+ * than the mainloop); a bias decided at run time 1.09; 512 threads, for more
+ * helpers, leave too few registers for the accumulators. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/product.cuh"
 
@@ -40,25 +43,27 @@ struct PackParams {
 };
 
 /* This warpgroup's accumulators, cut and rounded, into its staged half. */
-template <int ACT>
+template <int ACT, bool HAS_BIAS>
 __device__ __forceinline__ void stage_half(const float (&d)[128], uint32_t staged,
                                            const PackParams &p, int column)
 {
     uint32_t base = staged_base(staged, ROW_BYTES);
-    const float2 *bias = nullptr;
-    if (p.bias)
-        bias = reinterpret_cast<const float2 *>(p.bias + column) + threadIdx.x % 4;
+    const float2 *bias = reinterpret_cast<const float2 *>(p.bias + column) + threadIdx.x % 4;
 #pragma unroll
     for (int j = 0; j < TILE_N / 8; j += 2) {
-        float2 b0 = bias ? __ldg(bias + 4 * j) : make_float2(0, 0);
-        float2 b1 = bias ? __ldg(bias + 4 * j + 4) : make_float2(0, 0);
-        const float *v = d + 4 * j;
-        hopper::store_blocks(
-            base ^ (j << 4),
-            common::cut_pair<ACT>(v[0] + b0.x, v[1] + b0.y, p.threshold),
-            common::cut_pair<ACT>(v[2] + b0.x, v[3] + b0.y, p.threshold),
-            common::cut_pair<ACT>(v[4] + b1.x, v[5] + b1.y, p.threshold),
-            common::cut_pair<ACT>(v[6] + b1.x, v[7] + b1.y, p.threshold));
+        float2 b0 = HAS_BIAS ? __ldg(bias + 4 * j) : make_float2(0, 0);
+        float2 b1 = HAS_BIAS ? __ldg(bias + 4 * j + 4) : make_float2(0, 0);
+        uint32_t out[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) { // block i: chunk j + i / 2, rows 8 (i % 2) on
+            float low = d[4 * j + 2 * i], high = d[4 * j + 2 * i + 1];
+            if (HAS_BIAS) {
+                low += i < 2 ? b0.x : b1.x;
+                high += i < 2 ? b0.y : b1.y;
+            }
+            out[i] = common::cut_pair<ACT>(low, high, p.threshold);
+        }
+        hopper::store_blocks(base ^ (j << 4), out[0], out[1], out[2], out[3]);
     }
 }
 
@@ -138,8 +143,8 @@ __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_
 
 /* A half tile's rows, warp after warp. */
 template <int ACT>
-__device__ __forceinline__ void pack_half(const struct twp_packed &out, uint32_t staged, int64_t row,
-                                          int rows, int tile, uint32_t valid)
+__device__ __forceinline__ void pack_half(const struct twp_packed &out, uint32_t staged,
+                                          int64_t row, int rows, int tile, uint32_t valid)
 {
     constexpr int STEP = HELPERS / 32;
     int lane = threadIdx.x % 32, r = threadIdx.x / 32 - 1;
@@ -181,7 +186,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
     }
 }
 
-template <int ACT>
+template <int ACT, bool HAS_BIAS>
 __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<STAGES> &smem,
                                                Schedule at)
 {
@@ -193,18 +198,22 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
         multiply_tile(d, smem, ring, half, p.steps);
         if (!is_first)
             hopper::named_sync(TAKEN + half, HANDOVER);
-        stage_half<ACT>(d, staged, p, at.column_tile * TILE_N);
+        stage_half<ACT, HAS_BIAS>(d, staged, p, at.column_tile * TILE_N);
         hopper::named_arrive(STAGED + half, HANDOVER);
     }
 }
 
-template <int ACT>
+template <int ACT, bool HAS_BIAS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     pack_kernel(const __grid_constant__ PackParams p)
 {
     extern __shared__ uint8_t raw[];
     Smem<STAGES> smem(raw, STAGED_BYTES);
     Schedule at(p.rows, p.out.tiles);
+    if (threadIdx.x == 0) {
+        hopper::map_prefetch(&p.x);
+        hopper::map_prefetch(&p.w);
+    }
     start(smem);
     if (threadIdx.x < 128) {
         hopper::registers_down<REGISTERS_LOW>();
@@ -220,20 +229,29 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         __syncwarp();
     } else {
         hopper::registers_up<REGISTERS_HIGH>();
-        multiply_tiles<ACT>(p, smem, at);
+        multiply_tiles<ACT, HAS_BIAS>(p, smem, at);
     }
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <int ACT>
+template <int ACT, bool HAS_BIAS>
 enum tw_status launch(const struct twp_device *device, const PackParams &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    cudaFuncSetAttribute(pack_kernel<ACT>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    pack_kernel<ACT><<<blocks, THREADS, bytes, stream>>>(p);
+    pack_kernel<ACT, HAS_BIAS><<<blocks, THREADS, bytes, stream>>>(p);
     return common::launched("pack", err);
+}
+
+template <int ACT>
+enum tw_status launch_act(const struct twp_device *device, const PackParams &p,
+                          cudaStream_t stream, struct tw_error *err)
+{
+    return p.bias ? launch<ACT, true>(device, p, stream, err)
+                  : launch<ACT, false>(device, p, stream, err);
 }
 
 } // namespace
@@ -246,11 +264,11 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
                     (args->k + TILE_K - 1) / TILE_K, args->activation.arg, args->out};
     switch (args->activation.act) {
     case TW_ACT_RELU:
-        return launch<TW_ACT_RELU>(device, p, stream, err);
+        return launch_act<TW_ACT_RELU>(device, p, stream, err);
     case TW_ACT_RELU2:
-        return launch<TW_ACT_RELU2>(device, p, stream, err);
+        return launch_act<TW_ACT_RELU2>(device, p, stream, err);
     case TW_ACT_FATRELU:
-        return launch<TW_ACT_FATRELU>(device, p, stream, err);
+        return launch_act<TW_ACT_FATRELU>(device, p, stream, err);
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: packing activation '%s'",
                             args->activation.name);

@@ -11,14 +11,15 @@
  * Two kernels, so that the rows of one weight alone compete for the L2 cache
  * (23 MB at 2048 x 5632; both would be 46, and each of its halves keeps its own
  * copy of what its multiprocessors read). A warp is a row (hide) or a part of a
- * row of NV * 256 columns (add); DEPTH rows of weights are on their way while
- * one is used. hide leaves a row's entries as one list of (neuron, h). A row's
- * sums run in the list's order: its bits depend on the row alone.
+ * row of NV * 256 columns (add); weights of the next entries are on their way
+ * while one is used. hide leaves a row's entries as one list of (neuron, h). A
+ * row's sums run in the list's order: its bits depend on the row alone.
  *
- * Lost, M 16384, 29.4 entries a row, one H200, against MEASURED: one kernel, a
- * warp a row, entry after entry 0.644 ms; a block a row, dots of a batch of 4
- * entries over 4 warps 0.695; dots of the whole list, then sums, in one kernel
- * 0.638 (L2 hits 62 %, 1.8 TB/s from memory). */
+ * M 16384, d 2048, 5632 neurons, 29.4 entries a row, one H200: 0.24 + 0.24 ms,
+ * 8.6 TB/s, the L2 cache busy to 82 %. Lost: one kernel, a warp a row, entry
+ * after entry 0.64 ms (L2 hits 62 %, 1.8 TB/s from memory); a block of 4 warps a
+ * row, dots of a batch at once 0.70, of the whole list 0.64; here, hide entry
+ * after entry 0.265, add with one row ahead 2.3 (spills). */
 #include "kernels/cuda/common.cuh"
 
 namespace {
@@ -68,12 +69,16 @@ template <int NV, bool FULL> struct Columns {
             is_in[v] = at(v) < d;
     }
     __device__ __forceinline__ int at(int v) const { return first + v * 256; }
+    __device__ __forceinline__ uint4 chunk(const uint16_t *row, int v) const
+    {
+        return FULL || is_in[v] ? __ldg(reinterpret_cast<const uint4 *>(row + at(v)))
+                                : make_uint4(0, 0, 0, 0);
+    }
     __device__ __forceinline__ void load(uint4 (&out)[NV], const uint16_t *row) const
     {
 #pragma unroll
         for (int v = 0; v < NV; v++)
-            out[v] = FULL || is_in[v] ? __ldg(reinterpret_cast<const uint4 *>(row + at(v)))
-                              : make_uint4(0, 0, 0, 0);
+            out[v] = chunk(row, v);
     }
 };
 
@@ -146,53 +151,73 @@ __device__ __forceinline__ void fill_window(Window &window, const struct twp_pac
     }
 }
 
-template <int NV>
-__device__ __forceinline__ float dot(const uint4 (&w)[NV], const uint4 (&x)[NV])
+/* The sum over the warp of p[i] for each i < BATCH; lane l ends with that of
+ * i = l % BATCH. Pairs of lanes swap halves: BATCH - 1 + log2(32 / BATCH)
+ * shuffles. */
+template <int BATCH> __device__ __forceinline__ float sum_lanes(float (&p)[BATCH])
 {
-    float sum[4] = {};
+    int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int v = 0; v < NV; v++) {
-        float f[8], g[8];
-        widen(f, w[v]);
-        widen(g, x[v]);
+    for (int width = BATCH / 2; width > 0; width /= 2) {
+        bool is_upper = lane & width;
 #pragma unroll
-        for (int c = 0; c < 8; c++)
-            sum[c % 4] = fmaf(f[c], g[c], sum[c % 4]);
+        for (int i = 0; i < width; i++) {
+            float give = is_upper ? p[i] : p[i + width];
+            float keep = is_upper ? p[i + width] : p[i];
+            p[i] = keep + __shfl_xor_sync(FULL_WARP, give, width);
+        }
     }
-    float all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        all += __shfl_xor_sync(FULL_WARP, all, step);
-    return all;
+    for (int step = BATCH; step < 32; step *= 2)
+        p[0] += __shfl_xor_sync(FULL_WARP, p[0], step);
+    return p[0];
 }
 
-/* window.dot of n entries over the columns from `from` on. */
-template <int NV, int DEPTH, bool FULL>
+/* window.dot of n entries over the columns from `from` on, BATCH entries at
+ * once. Each chunk of a row is replaced by the next batch's as soon as it is
+ * used. */
+template <int NV, int BATCH, bool FULL>
 __device__ __forceinline__ void dot_window(const HideParams &p, const uint16_t *x, Window &window,
                                            int n, int from)
 {
     Columns<NV, FULL> columns(from, p.d);
-    uint4 mine[NV], w[DEPTH][NV];
+    int lane = threadIdx.x % 32;
+    uint4 mine[NV], w[BATCH][NV];
     columns.load(mine, x);
 #pragma unroll
-    for (int i = 0; i < DEPTH; i++)
+    for (int i = 0; i < BATCH; i++)
         if (i < n)
             columns.load(w[i], p.up + (int64_t)window.neuron[i] * p.d);
 #pragma unroll 1
-    for (int e = 0; e < n; e += DEPTH)
+    for (int e = 0; e < n; e += BATCH) {
+        const uint16_t *next[BATCH];
+        float sum[BATCH] = {};
 #pragma unroll
-        for (int i = 0; i < DEPTH; i++) {
-            if (e + i >= n)
-                break;
-            float sum = dot(w[i], mine);
-            if (e + i + DEPTH < n)
-                columns.load(w[i], p.up + (int64_t)window.neuron[e + i + DEPTH] * p.d);
-            if (threadIdx.x % 32 == 0)
-                window.dot[e + i] = from == 0 ? sum : window.dot[e + i] + sum;
+        for (int i = 0; i < BATCH; i++) // the last rows again where there are no more
+            next[i] = p.up + (int64_t)window.neuron[min(e + BATCH + i, n - 1)] * p.d;
+        bool has_next = e + BATCH < n;
+#pragma unroll
+        for (int v = 0; v < NV; v++) {
+            float g[8];
+            widen(g, mine[v]);
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                float f[8];
+                widen(f, w[i][v]);
+#pragma unroll
+                for (int c = 0; c < 8; c++)
+                    sum[i] = fmaf(f[c], g[c], sum[i]);
+                if (has_next)
+                    w[i][v] = columns.chunk(next[i], v);
+            }
         }
+        float mine_of = sum_lanes<BATCH>(sum);
+        if (lane < BATCH && e + lane < n)
+            window.dot[e + lane] = from == 0 ? mine_of : window.dot[e + lane] + mine_of;
+    }
 }
 
-template <int NV, int DEPTH, bool GATED, bool FULL>
+template <int NV, int BATCH, bool GATED, bool FULL>
 __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window &window, int n,
                                             uint2 *out, RowSums &sums, bool is_skipped)
 {
@@ -200,7 +225,7 @@ __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window
     if (GATED)
 #pragma unroll 1
         for (int from = 0; from < p.d; from += NV * 256)
-            dot_window<NV, DEPTH, FULL>(p, p.x + (int64_t)row * p.d, window, n, from);
+            dot_window<NV, BATCH, FULL>(p, p.x + (int64_t)row * p.d, window, n, from);
     __syncwarp();
 #pragma unroll 1
     for (int e = threadIdx.x % 32; e < n; e += 32) {
@@ -215,7 +240,7 @@ __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window
     __syncwarp();
 }
 
-template <int NV, int DEPTH, bool GATED, bool FULL, int BLOCKS>
+template <int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HideParams p)
 {
     __shared__ Window windows[WARPS];
@@ -247,7 +272,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
 #pragma unroll 1
         for (int base = 0; base < total; base += WINDOW) {
             fill_window(window, p.in, cell, tile, count, upto - count, base);
-            hide_window<NV, DEPTH, GATED, FULL>(p, row, window, min(WINDOW, total - base),
+            hide_window<NV, BATCH, GATED, FULL>(p, row, window, min(WINDOW, total - base),
                                           out + listed + base, sums, is_skipped);
         }
         listed += total;
@@ -340,17 +365,17 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams
     finish_row(p, columns, row, y);
 }
 
-template <int NV, int DEPTH, int BLOCKS>
+template <int NV, int BATCH, int BLOCKS>
 enum tw_status hide(const HideParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int blocks = (p.rows + WARPS - 1) / WARPS;
     bool is_full = p.d % (NV * 256) == 0;
     if (!p.up)
-        hide_kernel<NV, DEPTH, false, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
+        hide_kernel<NV, BATCH, false, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
     else if (is_full)
-        hide_kernel<NV, DEPTH, true, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
+        hide_kernel<NV, BATCH, true, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
     else
-        hide_kernel<NV, DEPTH, true, false, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
+        hide_kernel<NV, BATCH, true, false, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
     return common::launched("hide", err);
 }
 
@@ -383,17 +408,11 @@ extern "C" enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
                     args->counts};
     switch (args->variant) {
     case 1:
-        return hide<8, 2, 4>(p, stream, err);
+        return hide<8, 1, 5>(p, stream, err);
     case 2:
-        return hide<8, 1, 4>(p, stream, err);
-    case 3:
-        return hide<4, 2, 5>(p, stream, err);
-    case 4:
-        return hide<8, 1, 6>(p, stream, err);
-    case 5:
-        return hide<8, 2, 3>(p, stream, err);
+        return hide<2, 4, 6>(p, stream, err);
     default:
-        return p.d > 1024 ? hide<8, 1, 5>(p, stream, err) : hide<4, 2, 4>(p, stream, err);
+        return hide<4, 2, 5>(p, stream, err);
     }
 }
 
@@ -410,15 +429,9 @@ extern "C" enum tw_status tw_launch_add(const struct twp_unpack_args *args,
                    static_cast<uint16_t *>(args->y)};
     switch (args->variant) {
     case 1:
-        return add<8, 2, 3>(p, stream, err);
-    case 2:
-        return add<2, 4, 6>(p, stream, err);
-    case 3:
-        return add<2, 2, 8>(p, stream, err);
-    case 4:
-        return add<1, 8, 8>(p, stream, err);
-    case 5:
         return add<4, 2, 5>(p, stream, err);
+    case 2:
+        return add<8, 2, 3>(p, stream, err);
     default:
         return add<2, 4, 5>(p, stream, err);
     }
