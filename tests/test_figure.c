@@ -1,6 +1,7 @@
 /* Claims about src/cmd/figure*: a head declares what --set may change, runs
  * are chosen as documented, odd tokens are quoted for gnuplot and LaTeX, each
- * of our figures has a query that runs, and is drawn where gnuplot is. */
+ * of our figures has a query that runs, and is drawn where gnuplot is, for one
+ * run and several, without a warning of gnuplot's; failures leave no file. */
 #include <config.h>
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/figure.h"
@@ -79,7 +81,16 @@ static void put_all(int64_t run)
                         TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL});
         put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 0, 1 << i, 64 >> i});
         put(TW_TABLE_TILE, (int64_t[]){run, 0, 64, i, 100 >> i});
+        put(TW_TABLE_TILE, (int64_t[]){run, 0, 128, 2 * i, 50 >> i});
     }
+}
+
+static void no_warning_of_gnuplot(void *arg, enum tw_log_level level,
+                                  const char *text)
+{
+    (void)arg;
+    (void)level;
+    ck_assert_msg(strncmp(text, "gnuplot", 7) != 0, "%s", text);
 }
 
 static void setup(void)
@@ -92,6 +103,7 @@ static void setup(void)
     snprintf(figures, sizeof figures, "%s/figures", top ? top : ".");
     TW_OK_OR_FAIL(tw_store_open(path, TW_STORE_WRITE, &store, &err), err);
     put_all(make_run("old", "complete"));
+    tw_log_sink(no_warning_of_gnuplot, NULL);
     TW_OK_OR_FAIL(tw_figure_dirs_init(&dirs, figures, &err), err);
 }
 
@@ -282,14 +294,31 @@ static bool has_gnuplot(void)
     return system("gnuplot --version >/dev/null 2>&1") == 0;
 }
 
-static enum tw_status draw(const char *name, const char *file,
-                           struct tw_error *err)
+/* more: further arguments, up to NULL. */
+static enum tw_status draw_with(const char *name, const char *file,
+                                const char *const *more, struct tw_error *err)
 {
     char out[128];
     snprintf(out, sizeof out, "%s/%s", folder, file);
-    char *argv[] = {"figure", (char *)name, "--db", path, "--figures", figures,
-                    "-o", out, "--run", "old", NULL};
-    return tw_command_figure.run(10, argv, err);
+    const char *argv[24] = {"figure", name, "--db", path,
+                            "--figures", figures, "-o", out};
+    int argc = 8;
+    while (*more)
+        argv[argc++] = *more++;
+    return tw_command_figure.run(argc, (char **)(uintptr_t)argv, err);
+}
+
+static enum tw_status draw(const char *name, const char *file,
+                           struct tw_error *err)
+{
+    return draw_with(name, file, (const char *[]){"--run", "old", NULL}, err);
+}
+
+static bool has_file(const char *name)
+{
+    char place[160];
+    snprintf(place, sizeof place, "%s/%s", folder, name);
+    return access(place, F_OK) == 0;
 }
 
 static const char *const ours[] = {"layers", "tokens", "positions", "neurons",
@@ -319,6 +348,47 @@ START_TEST(each_figure_is_drawn)
         snprintf(file, sizeof file, "%s.%s", ours[_i], endings[i]);
         TW_OK_OR_FAIL(draw(ours[_i], file, &err), err);
     }
+}
+END_TEST
+
+START_TEST(no_data_is_an_error_in_every_format)
+{
+    static const char *const endings[] = {"csv", "json", "png", "tex"};
+    struct tw_error err = {0};
+    char file[16];
+    (void)make_run("bare", "complete");
+    snprintf(file, sizeof file, "x.%s", endings[_i]);
+    TW_FAILS_WITH(draw_with("tokens", file,
+                            (const char *[]){"--run", "bare", NULL}, &err),
+                  TW_ERR_NOT_FOUND,
+                  "figure tokens: run 'bare' has no data for it", err);
+    ck_assert(!has_file(file));
+}
+END_TEST
+
+static const struct {
+    const char *setting, *words; /* words NULL: taken */
+} settings_of_all[] = {
+    {"min_share=0.001", NULL},
+    {"columns=2", NULL},
+    {"nosuch=1", "--set nosuch=1: no figure has such a parameter"},
+    {"top=x", "an INTEGER"},
+    {"top", "not KEY=VALUE"},
+};
+
+START_TEST(all_takes_what_one_figure_declares)
+{
+    struct tw_error err = {0};
+    const char *const more[] = {"--run", "old", "--set",
+                                settings_of_all[_i].setting, NULL};
+    if (!settings_of_all[_i].words) {
+        TW_OK_OR_FAIL(draw_with("all", "%s.csv", more, &err), err);
+        ck_assert(has_file("tokens.csv") && has_file("tiles.csv"));
+        return;
+    }
+    TW_FAILS_WITH(draw_with("all", "%s.csv", more, &err), TW_ERR_USAGE,
+                  settings_of_all[_i].words, err);
+    ck_assert(!has_file("dead_curve.csv"));
 }
 END_TEST
 
@@ -357,6 +427,9 @@ int main(void)
     tcase_add_test(core, data_says_where_it_is_from);
     tcase_add_loop_test(core, each_figure_has_numbers, 0, COUNT(ours));
     tcase_add_loop_test(core, each_figure_is_drawn, 0, COUNT(ours));
+    tcase_add_loop_test(core, no_data_is_an_error_in_every_format, 0, 4);
+    tcase_add_loop_test(core, all_takes_what_one_figure_declares, 0,
+                        COUNT(settings_of_all));
     tcase_add_test(core, missing_gnuplot_is_said);
     tcase_add_test(core, wrong_endings_are_usage);
     suite_add_tcase(suite, core);

@@ -78,6 +78,8 @@ void tw_figure_free(struct tw_figure *figure);
 TW_MUST_USE enum tw_status tw_figure_set(struct tw_figure *figure,
                                          const char *setting,
                                          struct tw_error *err);
+/* Whether the KEY of KEY=VALUE is declared; false too without a '='. */
+bool tw_figure_declares(const struct tw_figure *figure, const char *setting);
 const char *tw_figure_value(const struct tw_figure *figure, const char *name);
 
 struct tw_figure_run {
@@ -108,6 +110,11 @@ TW_MUST_USE enum tw_status tw_figure_query(struct tw_store *store,
                                            size_t count,
                                            struct tw_query **query,
                                            struct tw_error *err);
+/* TW_ERR_NOT_FOUND, with the error that every format gives, if the SELECT has
+ * no rows. */
+TW_MUST_USE enum tw_status tw_figure_check_rows(
+    struct tw_store *store, const struct tw_figure *figure,
+    const struct tw_figure_run *runs, size_t count, struct tw_error *err);
 /* is_tex: text is escaped for LaTeX. TW_ERR_NOT_FOUND if there are no rows.
  * Free with tw_figure_data_fini. */
 TW_MUST_USE enum tw_status tw_figure_data(struct tw_store *store,
