@@ -331,6 +331,16 @@ static char *text_of(const char *name)
     return text;
 }
 
+static int times(const char *text, const char *word)
+{
+    int count = 0;
+    while ((text = strstr(text, word)) != NULL) {
+        text += strlen(word);
+        count++;
+    }
+    return count;
+}
+
 static const char *const ours[] = {"layers", "tokens", "positions", "neurons",
                                    "dead_curve", "tiles"};
 
@@ -358,6 +368,117 @@ START_TEST(each_figure_is_drawn)
         snprintf(file, sizeof file, "%s.%s", ours[_i], endings[i]);
         TW_OK_OR_FAIL(draw(ours[_i], file, &err), err);
     }
+}
+END_TEST
+
+/* How often an svg shows a name; its groups' titles are not shown. */
+static int shown(const char *svg, const char *name)
+{
+    char text[64], title[64];
+    snprintf(text, sizeof text, ">%s<", name);
+    snprintf(title, sizeof title, "<title>%s<", name);
+    return times(svg, text) - times(svg, title);
+}
+
+static const char *const three[] = {"--run", "old", "--run", "second",
+                                    "--run", "third", "--set", "columns=1",
+                                    NULL};
+static const char *const three_wide[] = {"--run", "old", "--run", "second",
+                                         "--run", "third", "--set",
+                                         "columns=2", NULL};
+
+static void make_two_more(void)
+{
+    put_all(make_run("second", "complete"));
+    put_all(make_run("third", "complete"));
+}
+
+START_TEST(each_figure_is_drawn_of_three_runs)
+{
+    struct tw_error err = {0};
+    char file[64];
+    if (!has_gnuplot())
+        return;
+    make_two_more();
+    snprintf(file, sizeof file, "%s.svg", ours[_i]);
+    TW_OK_OR_FAIL(draw_with(ours[_i], file, three, &err), err);
+    char *text = text_of(file);
+    ck_assert_int_eq(shown(text, "second"), 1);
+    ck_assert_int_eq(shown(text, "third"), 1);
+    tw_free(text);
+    TW_OK_OR_FAIL(draw_with(ours[_i], file, three_wide, &err), err);
+}
+END_TEST
+
+/* A key inside the axes would lie over what is drawn there. */
+START_TEST(keys_stand_outside)
+{
+    static const char *const files[] = {"theme", "layers", "positions",
+                                        "neurons", "dead_curve", "tiles"};
+    struct tw_error err = {0};
+    char place[4200], *text;
+    size_t size;
+    snprintf(place, sizeof place, "%s/%s.gp", figures, files[_i]);
+    TW_OK_OR_FAIL(tw_file_read(place, 1 << 20, &text, &size, &err), err);
+    for (const char *at = text; (at = strstr(at, "set key ")) != NULL; at += 8)
+        ck_assert_msg((at > text + 1 && strncmp(at - 2, "unset", 5) == 0) ||
+                          strncmp(at + 8, "above ", 6) == 0 ||
+                          strncmp(at + 8, "outside ", 8) == 0,
+                      "%s: %.40s", place, at);
+    tw_free(text);
+}
+END_TEST
+
+/* Five names for six curves, each with a colour and dashes of its own. */
+START_TEST(tiles_name_widths_and_runs_once)
+{
+    struct tw_error err = {0};
+    make_two_more();
+    TW_OK_OR_FAIL(draw_with("tiles", "t.csv", three, &err), err);
+    char *text = text_of("t.csv");
+    for (int run = 1; run <= 3; run++)
+        for (int width = 1; width <= 2; width++) {
+            char pair[32];
+            snprintf(pair, sizeof pair, "%d,%d,%d\n", 64 * width, run, width);
+            ck_assert_int_eq(times(text, pair), 4);
+        }
+    tw_free(text);
+    if (!has_gnuplot())
+        return;
+    TW_OK_OR_FAIL(draw_with("tiles", "t.svg", three, &err), err);
+    text = text_of("t.svg");
+    ck_assert_int_eq(shown(text, "64 wide"), 1);
+    ck_assert_int_eq(shown(text, "128 wide"), 1);
+    ck_assert_int_eq(shown(text, "old"), 1);
+    tw_free(text);
+}
+END_TEST
+
+/* Layers that never fire, and no counted token at all. */
+START_TEST(nothing_fired_is_drawn)
+{
+    static const char *const alone[] = {"--run", "uncounted", NULL};
+    static const char *const first[] = {"--run", "uncounted", "--run", "old",
+                                        NULL};
+    static const char *const silent[] = {"--run", "silent", NULL};
+    static const char *const both[] = {"--run", "old", "--run", "silent", NULL};
+    struct tw_error err = {0};
+    if (!has_gnuplot())
+        return;
+    int64_t run = make_run("silent", "complete");
+    for (int64_t i = 1; i < 4; i++)
+        put(TW_TABLE_LAYER, (int64_t[]){run, 0, i, 64, 800, 0, 0, 0, 0});
+    put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 1, 1, 64});
+    run = make_run("uncounted", "complete");
+    TW_OK_OR_FAIL(tw_store_set_int(store, run, "tokens", 0, &err), err);
+    put(TW_TABLE_LAYER, (int64_t[]){run, 0, 1, 64, 0, 0, TW_NULL, TW_NULL, 0});
+    for (int64_t i = 0; i < 4; i++)
+        put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 1, 1 << i, 64});
+    TW_OK_OR_FAIL(draw_with("dead_curve", "a.svg", alone, &err), err);
+    TW_OK_OR_FAIL(draw_with("dead_curve", "b.svg", first, &err), err);
+    TW_OK_OR_FAIL(draw_with("dead_curve", "c.svg", silent, &err), err);
+    TW_OK_OR_FAIL(draw_with("layers", "d.svg", silent, &err), err);
+    TW_OK_OR_FAIL(draw_with("layers", "e.svg", both, &err), err);
 }
 END_TEST
 
@@ -482,6 +603,11 @@ int main(void)
     tcase_add_test(core, data_says_where_it_is_from);
     tcase_add_loop_test(core, each_figure_has_numbers, 0, COUNT(ours));
     tcase_add_loop_test(core, each_figure_is_drawn, 0, COUNT(ours));
+    tcase_add_loop_test(core, each_figure_is_drawn_of_three_runs, 0,
+                        COUNT(ours));
+    tcase_add_loop_test(core, keys_stand_outside, 0, 6);
+    tcase_add_test(core, tiles_name_widths_and_runs_once);
+    tcase_add_test(core, nothing_fired_is_drawn);
     tcase_add_loop_test(core, no_data_is_an_error_in_every_format, 0, 4);
     tcase_add_loop_test(core, all_takes_what_one_figure_declares, 0,
                         COUNT(settings_of_all));

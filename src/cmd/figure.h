@@ -16,8 +16,8 @@
  *     -- column NAME WHAT IT IS AND ITS UNIT
  * Its SELECT reads picked(ord, run, active, label) and arg(name, value). A
  * first column `block` cuts the rows into gnuplot's data blocks, a column
- * `series` names each. The head of NAME.gp says "# height INCHES" or
- * "# height INCHES a run". */
+ * `series` names each. The head of NAME.gp says "# height INCHES", "# height
+ * INCHES a run", or "# height INCHES + MORE a run" for all after the first. */
 #ifndef TW_CMD_FIGURE_H
 #define TW_CMD_FIGURE_H
 
@@ -64,8 +64,7 @@ struct tw_figure {
     int param_count;
     char *column_name[TW_FIGURE_COLUMNS], *column_help[TW_FIGURE_COLUMNS];
     int column_count;
-    double height_inches;
-    bool is_height_per_run;
+    double height_inches, more_inches; /* more: for each run after the first */
 };
 
 /* name: a figure's name or a number of the paper. Free with tw_figure_free. */

@@ -108,8 +108,8 @@ static double height_of(const struct tw_figure *figure,
     double inches = given ? strtod(given, NULL) : 0;
     if (inches >= 0.5 && inches <= 60)
         return inches;
-    return figure->height_inches *
-           (figure->is_height_per_run ? (double)data->runs : 1);
+    return figure->height_inches +
+           figure->more_inches * (double)(data->runs - 1);
 }
 
 /* All is made in a folder of its own beside the output, which is renamed at
