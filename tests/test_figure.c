@@ -568,6 +568,18 @@ START_TEST(kept_files_draw_the_same_again)
 }
 END_TEST
 
+START_TEST(the_corpus_clock_is_explained)
+{
+    struct tw_figure *figure = load("dead_curve");
+    bool is_said = false;
+    for (int i = 0; i < figure->column_count; i++)
+        is_said |= strcmp(figure->column_name[i], "tokens_seen") == 0 &&
+                   strstr(figure->column_help[i], "skipped rows included");
+    ck_assert(is_said);
+    tw_figure_free(figure);
+}
+END_TEST
+
 START_TEST(missing_gnuplot_is_said)
 {
     struct tw_error err = {0};
@@ -613,6 +625,7 @@ int main(void)
                         COUNT(settings_of_all));
     tcase_add_test(core, a_failed_drawing_leaves_no_file);
     tcase_add_test(core, kept_files_draw_the_same_again);
+    tcase_add_test(core, the_corpus_clock_is_explained);
     tcase_add_test(core, missing_gnuplot_is_said);
     tcase_add_test(core, wrong_endings_are_usage);
     suite_add_tcase(suite, core);
