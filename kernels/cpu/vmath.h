@@ -17,7 +17,6 @@ typedef float twp_v16 __attribute__((vector_size(64)));
 typedef int32_t twp_i16 __attribute__((vector_size(64)));
 typedef uint32_t twp_u16 __attribute__((vector_size(64)));
 typedef float twp_v8 __attribute__((vector_size(32)));
-typedef int32_t twp_i8 __attribute__((vector_size(32)));
 typedef double twp_d8 __attribute__((vector_size(64)));
 
 TWP_INLINE void twp_load(twp_v16 *v, const float *from)
@@ -73,14 +72,6 @@ TWP_INLINE void twp_is_less(twp_i16 *mask, const twp_v16 *v, float bound)
     twp_i16 is_nan;
     twp_is_nan(&is_nan, v);
     *mask = (twp_i16)(*v - bound) >> 31 & ~is_nan;
-}
-
-/* v > bound; false for NaN. */
-TWP_INLINE void twp_is_more(twp_i16 *mask, const twp_v16 *v, float bound)
-{
-    twp_i16 is_nan;
-    twp_is_nan(&is_nan, v);
-    *mask = (twp_i16)(bound - *v) >> 31 & ~is_nan;
 }
 
 /* The larger of each lane of a and b, of which a isn't NaN; a where b is. */
