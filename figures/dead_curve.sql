@@ -2,7 +2,7 @@
 -- param max_layers INTEGER 8 more layers than this: mean and range, no lines
 -- column block a layer, or a run where there are more
 -- column series its label
--- column tokens_seen tokens seen so far
+-- column tokens_seen rows of the corpus clock so far, skipped rows included
 -- column dead_fraction share of neurons that have not fired, mean over layers
 -- column lowest the smallest layer's share
 -- column highest the largest layer's share
@@ -14,7 +14,7 @@ WITH points AS (
   JOIN all_layer_stats l
     ON l.run = p.run AND l.active = p.active AND l.layer = c.layer
 ), form AS (
-  SELECT count(DISTINCT ord) = 1 AND count(DISTINCT layer) <=
+  SELECT (SELECT count(*) FROM picked) = 1 AND count(DISTINCT layer) <=
     (SELECT value FROM arg WHERE name = 'max_layers') AS is_by_layer
   FROM points
 )

@@ -1,4 +1,4 @@
-# height 2.1
+# height 2.1 + 0.15 a run
 # One run: bars, with its timings on the right axis; several: a line each.
 has_share = 0
 stats data using 3 nooutput name 'layer'
@@ -6,25 +6,26 @@ stats data using ($4 > 0 ? $4 : huge) nooutput name 'mean'
 stats data using 5 nooutput name 'largest'
 stats data using (has_share = has_share || valid(7), valid(7) ? $7 : 0) \
   nooutput name 'share'
-has_share = has_share && blocks == 1
+has_share = has_share && runs == 1
 bottom = mean_min < huge ? floor_power(2, mean_min) / 2 : 0.5
 bottom = bottom > 1 ? 1 : bottom
 top = largest_max > 2 ? largest_max * 1.3 : 3
 if (has_share && layer_records > 2) {
   stats data using 4:7 nooutput name 'pair'
-  set label 1 sprintf('r = %.3f', pair_correlation) at graph 0.98, 0.93 \
-    right textcolor rgb red noenhanced
+  if (abs(pair_correlation) <= 1) {   # NaN where either is constant
+    set label 1 sprintf('r = %.3f', pair_correlation) at graph 1, 1 \
+      right offset 0, 0.8 textcolor rgb red noenhanced
+  }
 }
 
 set logscale y 2
 set format y '%g'
 set xrange [layer_min - 0.8 : layer_max + 0.8]
-set yrange [bottom : top * (top / bottom) ** 0.16]
+set yrange [bottom : top]
 set xlabel 'layer'
 set label 9 'non-zeros per token' \
   at screen edge, graph 0.5 center rotate by 90
 set xtics out nomirror 0, (layer_max > 12 ? 4 : layer_max > 5 ? 2 : 1)
-set key horizontal top left maxrows 1
 
 set lmargin left_margin(strlen(sprintf('%d', top)))
 if (has_share) {
@@ -48,17 +49,19 @@ if (has_share) {
       lc rgb red notitle, \
     '' using ($3 + side):7:(bar) axes x1y2 with boxes lc rgb orange notitle
 }
-if (blocks == 1 && !has_share) {
+if (runs == 1 && !has_share) {
   plot data using ($3 - side):5:(bar) with boxes lc rgb pale_green \
       title 'max', \
     '' using ($3 - side):4:(bar) with boxes lc rgb green title 'mean', \
     '' using ($3 - side):($4 > 0 ? NaN : bottom) with points pt 11 ps 0.6 \
       lc rgb red notitle
 }
-if (blocks > 1) {
+if (runs > 1) {
   plot for [i = 1:blocks] data index i - 1 using 3:($4 > 0 ? $4 : bottom) \
       with linespoints pt 7 ps 0.3 lw 1.5 lc rgb colour_of(i) \
       title series[i], \
     for [i = 1:blocks] data index i - 1 using 3:5 with lines lw 1 dt 3 \
-      lc rgb colour_of(i) title (i == 1 ? 'max' : '')
+      lc rgb colour_of(i) title (i == 1 ? 'max' : ''), \
+    data using 3:($4 > 0 ? NaN : bottom) with points pt 11 ps 0.6 lc rgb red \
+      notitle
 }

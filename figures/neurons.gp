@@ -1,4 +1,4 @@
-# height 2.0
+# height 2.0 + 0.15 a run
 # Firing rates in octaves on a logarithmic axis; the dead stand at the left.
 stats data using ($3 > 0 ? $3 : huge) nooutput name 'rate'
 stats data using ($6 * 100) nooutput name 'share'
@@ -10,18 +10,17 @@ set xlabel 'firing rate (share of tokens)'
 set label 9 'neurons per octave ('.percent.')' \
   at screen edge, graph 0.5 center rotate by 90
 set xrange [never - 0.55 : 0.1]
-set yrange [0 : share_max > 0 ? share_max * 1.2 : 1]
+set yrange [0 : share_max > 0 ? share_max * (runs > 1 ? 1.05 : 1.2) : 1]
 set xtics out nomirror
 set xtics ('never' never)
 do for [k = ceil(decade):0] {
   set xtics add (sprintf(is_tex ? '$10^{%d}$' : '10^{%d}', k) k)
 }
-set key top center
 set lmargin left_margin(3)
 set arrow from decade - 0.3, graph 0 to decade - 0.3, graph 1 nohead \
   lc rgb '#aaaaaa' dt 3
 wide = 0.6
-if (blocks == 1) {
+if (runs == 1) {
   set boxwidth octave
   unset key
   plot data using ($3 > 0 ? middle($3, $4) : NaN):($6 * 100):(octave * 0.92) \

@@ -1,4 +1,4 @@
-# height 2.1
+# height 2.1 + 0.15 a run
 # Mean and the largest layer's mean, the area between them shaded.
 stats data using 3 nooutput name 'position'
 stats data using ($4 > 0 ? $4 : huge) nooutput name 'mean'
@@ -11,11 +11,10 @@ set format xy '%g'
 set xlabel 'position in the sequence'
 set label 9 'non-zeros per token' at screen edge, graph 0.5 center rotate by 90
 set xrange [(is_short ? 0.5 : 1) : (is_short ? 4 : position_max)]
-set yrange [low / 1.25 : high * 1.6]
-set key top right
-set lmargin left_margin(strlen(sprintf('%d', high * 1.6)))
+set yrange [low / 1.25 : high * 1.25]
+set lmargin left_margin(strlen(sprintf('%d', high * 1.25)))
 dot = is_short ? 7 : -2
-if (blocks == 1) {
+if (runs == 1) {
   plot data using 3:4:5 with filledcurves fc rgb pale_green fs solid 0.6 \
       notitle, \
     '' using 3:5 with linespoints pt (is_short ? 6 : -2) ps 0.5 lw 0.8 \
@@ -25,7 +24,7 @@ if (blocks == 1) {
     '' using 3:($4 > 0 ? NaN : low / 1.25) with points pt 11 ps 0.6 \
       lc rgb red notitle
 }
-if (blocks > 1) {
+if (runs > 1) {
   plot for [i = 1:blocks] data index i - 1 using 3:5 with linespoints \
       pt (is_short ? 6 : -2) ps 0.5 lw 0.8 dt 2 lc rgb colour_of(i) \
       title (i == 1 ? 'largest layer' : ''), \

@@ -10,6 +10,7 @@ purple = '#CC79A7'
 grey = '#808080'
 pale_green = '#B2E2D3'
 array colour[8] = [green, blue, red, orange, purple, sky, black, grey]
+dash_of(i) = (int(i) - 1) % 5 + 1
 colour_of(i) = colour[(int(i) - 1) % 8 + 1]
 
 set datafile separator tab
@@ -19,12 +20,18 @@ set tics out nomirror scale 0.6, 0.3
 set xtics offset 0, 0.3
 set ytics offset 0.5, 0
 set xlabel offset 0, 0.7
-set key top right samplen 1.2 spacing 1.05 Left reverse noenhanced
+# Names stand above the curves, as many in a line as fit.
+set key above left horizontal samplen 1.2 spacing 1.05 Left reverse noenhanced
+# A name too long for a line loses its middle (not LaTeX's markup).
+most = int((width - 1.1) / 0.075)
+fit(s) = (is_tex && strstrt(s, '\\')) || strlen(s) <= most ? s : \
+  s[1 : most / 2].'…'.s[strlen(s) - (most - 1) / 2 + 1 : *]
+do for [i = 1:blocks] { series[i] = fit(series[i]) }
+do for [i = 1:runs] { label[i] = fit(label[i]) }
 set style fill solid noborder
 unset mytics
 set boxwidth 0.8
 set grid ytics linewidth 0.4 linecolor rgb '#dddddd' linetype 1
-set tmargin 0.6
 set rmargin 1.4
 set bmargin 2.6
 # The left margin for tic labels of so many characters and the axis's name,

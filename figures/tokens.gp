@@ -21,13 +21,13 @@ set rmargin 0.5
 unset key
 if (blocks > 1) {
   set multiplot layout blocks, 1
-  set tmargin 1.5
 }
+set tmargin (runs > 1 ? 1.5 : 0.6)
 do for [i = 1:blocks] {
   set yrange [*:*]
   stats data index i - 1 using (at($3, $4)) nooutput name 'bar'
   set yrange [bar_max + 0.6 : bar_min - 0.6]
-  if (blocks > 1) { set title series[i] noenhanced offset 0, -0.7 }
+  if (runs > 1) { set title series[i] noenhanced offset 0, -0.7 }
   plot data index i - 1 \
       using (0):(at($3, $4)):(0):6:(at($3, $4) - 0.4):(at($3, $4) + 0.4) \
       with boxxyerror lc rgb sky, \

@@ -1,6 +1,7 @@
 /* Claims about src/cmd/figure*: a head declares what --set may change, runs
  * are chosen as documented, odd tokens are quoted for gnuplot and LaTeX, each
- * of our figures has a query that runs, and is drawn where gnuplot is. */
+ * of our figures has a query that runs, and is drawn where gnuplot is, for one
+ * run and several, without a warning of gnuplot's; failures leave no file. */
 #include <config.h>
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/figure.h"
@@ -79,7 +81,16 @@ static void put_all(int64_t run)
                         TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL});
         put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 0, 1 << i, 64 >> i});
         put(TW_TABLE_TILE, (int64_t[]){run, 0, 64, i, 100 >> i});
+        put(TW_TABLE_TILE, (int64_t[]){run, 0, 128, 2 * i, 50 >> i});
     }
+}
+
+static void no_warning_of_gnuplot(void *arg, enum tw_log_level level,
+                                  const char *text)
+{
+    (void)arg;
+    (void)level;
+    ck_assert_msg(strncmp(text, "gnuplot", 7) != 0, "%s", text);
 }
 
 static void setup(void)
@@ -92,6 +103,7 @@ static void setup(void)
     snprintf(figures, sizeof figures, "%s/figures", top ? top : ".");
     TW_OK_OR_FAIL(tw_store_open(path, TW_STORE_WRITE, &store, &err), err);
     put_all(make_run("old", "complete"));
+    tw_log_sink(no_warning_of_gnuplot, NULL);
     TW_OK_OR_FAIL(tw_figure_dirs_init(&dirs, figures, &err), err);
 }
 
@@ -282,14 +294,51 @@ static bool has_gnuplot(void)
     return system("gnuplot --version >/dev/null 2>&1") == 0;
 }
 
-static enum tw_status draw(const char *name, const char *file,
-                           struct tw_error *err)
+/* more: further arguments, up to NULL. */
+static enum tw_status draw_with(const char *name, const char *file,
+                                const char *const *more, struct tw_error *err)
 {
     char out[128];
     snprintf(out, sizeof out, "%s/%s", folder, file);
-    char *argv[] = {"figure", (char *)name, "--db", path, "--figures", figures,
-                    "-o", out, "--run", "old", NULL};
-    return tw_command_figure.run(10, argv, err);
+    const char *argv[24] = {"figure", name, "--db", path,
+                            "--figures", figures, "-o", out};
+    int argc = 8;
+    while (*more)
+        argv[argc++] = *more++;
+    return tw_command_figure.run(argc, (char **)(uintptr_t)argv, err);
+}
+
+static enum tw_status draw(const char *name, const char *file,
+                           struct tw_error *err)
+{
+    return draw_with(name, file, (const char *[]){"--run", "old", NULL}, err);
+}
+
+static bool has_file(const char *name)
+{
+    char place[160];
+    snprintf(place, sizeof place, "%s/%s", folder, name);
+    return access(place, F_OK) == 0;
+}
+
+static char *text_of(const char *name)
+{
+    struct tw_error err = {0};
+    char place[160], *text;
+    size_t size;
+    snprintf(place, sizeof place, "%s/%s", folder, name);
+    TW_OK_OR_FAIL(tw_file_read(place, 1 << 20, &text, &size, &err), err);
+    return text;
+}
+
+static int times(const char *text, const char *word)
+{
+    int count = 0;
+    while ((text = strstr(text, word)) != NULL) {
+        text += strlen(word);
+        count++;
+    }
+    return count;
 }
 
 static const char *const ours[] = {"layers", "tokens", "positions", "neurons",
@@ -319,6 +368,215 @@ START_TEST(each_figure_is_drawn)
         snprintf(file, sizeof file, "%s.%s", ours[_i], endings[i]);
         TW_OK_OR_FAIL(draw(ours[_i], file, &err), err);
     }
+}
+END_TEST
+
+/* How often an svg shows a name; its groups' titles are not shown. */
+static int shown(const char *svg, const char *name)
+{
+    char text[64], title[64];
+    snprintf(text, sizeof text, ">%s<", name);
+    snprintf(title, sizeof title, "<title>%s<", name);
+    return times(svg, text) - times(svg, title);
+}
+
+static const char *const three[] = {"--run", "old", "--run", "second",
+                                    "--run", "third", "--set", "columns=1",
+                                    NULL};
+static const char *const three_wide[] = {"--run", "old", "--run", "second",
+                                         "--run", "third", "--set",
+                                         "columns=2", NULL};
+
+static void make_two_more(void)
+{
+    put_all(make_run("second", "complete"));
+    put_all(make_run("third", "complete"));
+}
+
+START_TEST(each_figure_is_drawn_of_three_runs)
+{
+    struct tw_error err = {0};
+    char file[64];
+    if (!has_gnuplot())
+        return;
+    make_two_more();
+    snprintf(file, sizeof file, "%s.svg", ours[_i]);
+    TW_OK_OR_FAIL(draw_with(ours[_i], file, three, &err), err);
+    char *text = text_of(file);
+    ck_assert_int_eq(shown(text, "second"), 1);
+    ck_assert_int_eq(shown(text, "third"), 1);
+    tw_free(text);
+    TW_OK_OR_FAIL(draw_with(ours[_i], file, three_wide, &err), err);
+}
+END_TEST
+
+/* A key inside the axes would lie over what is drawn there. */
+START_TEST(keys_stand_outside)
+{
+    static const char *const files[] = {"theme", "layers", "positions",
+                                        "neurons", "dead_curve", "tiles"};
+    struct tw_error err = {0};
+    char place[4200], *text;
+    size_t size;
+    snprintf(place, sizeof place, "%s/%s.gp", figures, files[_i]);
+    TW_OK_OR_FAIL(tw_file_read(place, 1 << 20, &text, &size, &err), err);
+    for (const char *at = text; (at = strstr(at, "set key ")) != NULL; at += 8)
+        ck_assert_msg((at > text + 1 && strncmp(at - 2, "unset", 5) == 0) ||
+                          strncmp(at + 8, "above ", 6) == 0 ||
+                          strncmp(at + 8, "outside ", 8) == 0,
+                      "%s: %.40s", place, at);
+    tw_free(text);
+}
+END_TEST
+
+/* Five names for six curves, each with a colour and dashes of its own. */
+START_TEST(tiles_name_widths_and_runs_once)
+{
+    struct tw_error err = {0};
+    make_two_more();
+    TW_OK_OR_FAIL(draw_with("tiles", "t.csv", three, &err), err);
+    char *text = text_of("t.csv");
+    for (int run = 1; run <= 3; run++)
+        for (int width = 1; width <= 2; width++) {
+            char pair[32];
+            snprintf(pair, sizeof pair, "%d,%d,%d\n", 64 * width, run, width);
+            ck_assert_int_eq(times(text, pair), 4);
+        }
+    tw_free(text);
+    if (!has_gnuplot())
+        return;
+    TW_OK_OR_FAIL(draw_with("tiles", "t.svg", three, &err), err);
+    text = text_of("t.svg");
+    ck_assert_int_eq(shown(text, "64 wide"), 1);
+    ck_assert_int_eq(shown(text, "128 wide"), 1);
+    ck_assert_int_eq(shown(text, "old"), 1);
+    tw_free(text);
+}
+END_TEST
+
+/* Layers that never fire, and no counted token at all. */
+START_TEST(nothing_fired_is_drawn)
+{
+    static const char *const alone[] = {"--run", "uncounted", NULL};
+    static const char *const first[] = {"--run", "uncounted", "--run", "old",
+                                        NULL};
+    static const char *const silent[] = {"--run", "silent", NULL};
+    static const char *const both[] = {"--run", "old", "--run", "silent", NULL};
+    struct tw_error err = {0};
+    if (!has_gnuplot())
+        return;
+    int64_t run = make_run("silent", "complete");
+    for (int64_t i = 1; i < 4; i++)
+        put(TW_TABLE_LAYER, (int64_t[]){run, 0, i, 64, 800, 0, 0, 0, 0});
+    put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 1, 1, 64});
+    run = make_run("uncounted", "complete");
+    TW_OK_OR_FAIL(tw_store_set_int(store, run, "tokens", 0, &err), err);
+    put(TW_TABLE_LAYER, (int64_t[]){run, 0, 1, 64, 0, 0, TW_NULL, TW_NULL, 0});
+    for (int64_t i = 0; i < 4; i++)
+        put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 1, 1 << i, 64});
+    TW_OK_OR_FAIL(draw_with("dead_curve", "a.svg", alone, &err), err);
+    TW_OK_OR_FAIL(draw_with("dead_curve", "b.svg", first, &err), err);
+    TW_OK_OR_FAIL(draw_with("dead_curve", "c.svg", silent, &err), err);
+    TW_OK_OR_FAIL(draw_with("layers", "d.svg", silent, &err), err);
+    TW_OK_OR_FAIL(draw_with("layers", "e.svg", both, &err), err);
+}
+END_TEST
+
+START_TEST(no_data_is_an_error_in_every_format)
+{
+    static const char *const endings[] = {"csv", "json", "png", "tex"};
+    struct tw_error err = {0};
+    char file[16];
+    (void)make_run("bare", "complete");
+    snprintf(file, sizeof file, "x.%s", endings[_i]);
+    TW_FAILS_WITH(draw_with("tokens", file,
+                            (const char *[]){"--run", "bare", NULL}, &err),
+                  TW_ERR_NOT_FOUND,
+                  "figure tokens: run 'bare' has no data for it", err);
+    ck_assert(!has_file(file));
+}
+END_TEST
+
+static const struct {
+    const char *setting, *words; /* words NULL: taken */
+} settings_of_all[] = {
+    {"min_share=0.001", NULL},
+    {"columns=2", NULL},
+    {"nosuch=1", "--set nosuch=1: no figure has such a parameter"},
+    {"top=x", "an INTEGER"},
+    {"top", "not KEY=VALUE"},
+};
+
+START_TEST(all_takes_what_one_figure_declares)
+{
+    struct tw_error err = {0};
+    const char *const more[] = {"--run", "old", "--set",
+                                settings_of_all[_i].setting, NULL};
+    if (!settings_of_all[_i].words) {
+        TW_OK_OR_FAIL(draw_with("all", "%s.csv", more, &err), err);
+        ck_assert(has_file("tokens.csv") && has_file("tiles.csv"));
+        return;
+    }
+    TW_FAILS_WITH(draw_with("all", "%s.csv", more, &err), TW_ERR_USAGE,
+                  settings_of_all[_i].words, err);
+    ck_assert(!has_file("dead_curve.csv"));
+}
+END_TEST
+
+/* teardown's rmdir fails if a temporary folder is left. */
+START_TEST(a_failed_drawing_leaves_no_file)
+{
+    struct tw_error err = {0};
+    if (!has_gnuplot())
+        return;
+    setenv("TWELLSCOPE_FIGURES", figures, 1);
+    strcpy(figures, folder);
+    write_text("bad.sql", "SELECT 1 AS x, 2 AS y UNION SELECT 2, 3\n");
+    write_text("bad.gp", "plot data using 1:2 with lines\nnonsense\n");
+    write_text("old.svg", "as it was");
+    TW_FAILS_WITH(draw("bad", "new.svg", &err), TW_ERR_IO, "gnuplot failed",
+                  err);
+    ck_assert(!has_file("new.svg"));
+    TW_FAILS_WITH(draw("bad", "new.tex", &err), TW_ERR_IO, "gnuplot failed",
+                  err);
+    ck_assert(!has_file("new.tex") && !has_file("new.pdf"));
+    TW_FAILS_WITH(draw("bad", "old.svg", &err), TW_ERR_IO, "gnuplot failed",
+                  err);
+    char *text = text_of("old.svg");
+    ck_assert_str_eq(text, "as it was");
+    tw_free(text);
+}
+END_TEST
+
+START_TEST(kept_files_draw_the_same_again)
+{
+    static const char *const keep[] = {"--run", "old", "--keep", NULL};
+    struct tw_error err = {0};
+    char command[128];
+    if (!has_gnuplot())
+        return;
+    TW_OK_OR_FAIL(draw_with("tiles", "k.svg", keep, &err), err);
+    ck_assert(has_file("tiles.dat") && has_file("tiles.gp"));
+    char *first = text_of("k.svg");
+    snprintf(command, sizeof command, "cd %s && rm k.svg && gnuplot tiles.gp",
+             folder);
+    ck_assert_int_eq(system(command), 0);
+    char *again = text_of("k.svg");
+    ck_assert_str_eq(first, again);
+    tw_free(first);
+    tw_free(again);
+}
+END_TEST
+
+START_TEST(the_corpus_clock_is_explained)
+{
+    struct tw_figure *figure = load("dead_curve");
+    bool is_said = false;
+    for (int i = 0; i < figure->column_count; i++)
+        is_said |= strcmp(figure->column_name[i], "tokens_seen") == 0 &&
+                   strstr(figure->column_help[i], "skipped rows included");
+    ck_assert(is_said);
+    tw_figure_free(figure);
 }
 END_TEST
 
@@ -357,6 +615,17 @@ int main(void)
     tcase_add_test(core, data_says_where_it_is_from);
     tcase_add_loop_test(core, each_figure_has_numbers, 0, COUNT(ours));
     tcase_add_loop_test(core, each_figure_is_drawn, 0, COUNT(ours));
+    tcase_add_loop_test(core, each_figure_is_drawn_of_three_runs, 0,
+                        COUNT(ours));
+    tcase_add_loop_test(core, keys_stand_outside, 0, 6);
+    tcase_add_test(core, tiles_name_widths_and_runs_once);
+    tcase_add_test(core, nothing_fired_is_drawn);
+    tcase_add_loop_test(core, no_data_is_an_error_in_every_format, 0, 4);
+    tcase_add_loop_test(core, all_takes_what_one_figure_declares, 0,
+                        COUNT(settings_of_all));
+    tcase_add_test(core, a_failed_drawing_leaves_no_file);
+    tcase_add_test(core, kept_files_draw_the_same_again);
+    tcase_add_test(core, the_corpus_clock_is_explained);
     tcase_add_test(core, missing_gnuplot_is_said);
     tcase_add_test(core, wrong_endings_are_usage);
     suite_add_tcase(suite, core);

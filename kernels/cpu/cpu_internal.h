@@ -86,11 +86,6 @@ void twp_widen(float *out, const void *in, enum tw_dtype dtype, int64_t count);
 void twp_widen_parallel(struct twp_cpu *cpu, float *out, const void *in,
                         enum tw_dtype dtype, int64_t count);
 
-/* y[0..count-1] = act(gate) * up, or act(gate) where up is NULL; y may be
- * gate. On the calling thread. */
-void twp_activate(float *y, const float *gate, const float *up, int64_t count,
-                  const struct tw_activation *activation);
-
 /* One row of attention's running softmax (softmax.c). */
 struct twp_softmax {
     float max, sum; /* over the keys so far; start with -INFINITY, 0 */

@@ -1,6 +1,6 @@
-/* Sixteen floats at a time: loads, exp, tanh, 1 + erf. GCC vectors, so
- * that one text serves every instruction set (clones.h); all functions take
- * pointers because the ABI of vector arguments differs between them.
+/* Sixteen floats at a time: loads, exp, tanh. GCC vectors, so that one text
+ * serves every instruction set (clones.h); all functions take pointers because
+ * the ABI of vector arguments differs between them.
  *
  * Every lane is computed alone: a value's result doesn't depend on its lane.
  * NaN gives NaN in each function. */
@@ -17,7 +17,6 @@ typedef float twp_v16 __attribute__((vector_size(64)));
 typedef int32_t twp_i16 __attribute__((vector_size(64)));
 typedef uint32_t twp_u16 __attribute__((vector_size(64)));
 typedef float twp_v8 __attribute__((vector_size(32)));
-typedef int32_t twp_i8 __attribute__((vector_size(32)));
 typedef double twp_d8 __attribute__((vector_size(64)));
 
 TWP_INLINE void twp_load(twp_v16 *v, const float *from)
@@ -73,14 +72,6 @@ TWP_INLINE void twp_is_less(twp_i16 *mask, const twp_v16 *v, float bound)
     twp_i16 is_nan;
     twp_is_nan(&is_nan, v);
     *mask = (twp_i16)(*v - bound) >> 31 & ~is_nan;
-}
-
-/* v > bound; false for NaN. */
-TWP_INLINE void twp_is_more(twp_i16 *mask, const twp_v16 *v, float bound)
-{
-    twp_i16 is_nan;
-    twp_is_nan(&is_nan, v);
-    *mask = (twp_i16)(bound - *v) >> 31 & ~is_nan;
 }
 
 /* The larger of each lane of a and b, of which a isn't NaN; a where b is. */
@@ -177,56 +168,6 @@ TWP_INLINE void twp_tanh(twp_v16 *v)
     twp_i16 is_small;
     twp_is_less(&is_small, &size, 0.625f);
     twp_select(v, &is_small, &p, &e);
-}
-
-/* e^-x^2 P(1/x^2) / x, what Cephes' erfcf is for x > 1; garbage (but no trap)
- * elsewhere. */
-TWP_INLINE void twp_erfc_tail(twp_v16 *v)
-{
-    twp_v16 x = *v, w = 1.0f / x, z = w * w, e = x * -x;
-    twp_v16 p = z * 2.326819970068386e-2f - 1.387039388740657e-1f;
-    p = p * z + 3.687424674597105e-1f;
-    p = p * z - 5.824733027278666e-1f;
-    p = p * z + 6.210004621745983e-1f;
-    p = p * z - 4.944515323274145e-1f;
-    p = p * z + 3.404879937665872e-1f;
-    p = p * z - 2.741127028184656e-1f;
-    p = p * z + 5.638259427386472e-1f;
-    twp_v16 r = z * -1.047766399936249e+1f + 1.297719955372516e+1f;
-    r = r * z - 7.495518717768503f;
-    r = r * z + 2.921019019210786f;
-    r = r * z - 1.015265279202700f;
-    r = r * z + 4.218463358204948e-1f;
-    r = r * z - 2.820767439740514e-1f;
-    r = r * z + 5.641895067754075e-1f;
-    twp_i16 is_near;
-    twp_is_less(&is_near, &x, 2.0f);
-    twp_select(&p, &is_near, &p, &r);
-    twp_exp(&e);
-    *v = e * w * p;
-}
-
-/* 1 + erf x (= 2 Phi(x sqrt 2)): relative error below 1e-5 down to x = -9,
- * where it becomes 0; absolute error below 3e-7. */
-TWP_INLINE void twp_erf_plus_1(twp_v16 *v)
-{
-    twp_v16 x = *v, z = x * x, size = x;
-    twp_abs(&size);
-    twp_v16 p = z * 7.853861353153693e-5f - 8.010193625184903e-4f;
-    p = p * z + 5.188327685732524e-3f;
-    p = p * z - 2.685381193529856e-2f;
-    p = p * z + 1.128358514861418e-1f;
-    p = p * z - 3.761262582423300e-1f;
-    p = p * z + 1.128379165726710f;
-    p = p * x + 1.0f;
-    twp_v16 tail = size;
-    twp_erfc_tail(&tail);
-    twp_v16 upper = 2.0f - tail;
-    twp_i16 is_positive, is_tail;
-    twp_is_more(&is_positive, &x, 0.0f);
-    twp_is_more(&is_tail, &size, 1.0f);
-    twp_select(&tail, &is_positive, &upper, &tail);
-    twp_select(v, &is_tail, &tail, &p);
 }
 
 #endif

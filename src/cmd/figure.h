@@ -16,8 +16,8 @@
  *     -- column NAME WHAT IT IS AND ITS UNIT
  * Its SELECT reads picked(ord, run, active, label) and arg(name, value). A
  * first column `block` cuts the rows into gnuplot's data blocks, a column
- * `series` names each. The head of NAME.gp says "# height INCHES" or
- * "# height INCHES a run". */
+ * `series` names each. The head of NAME.gp says "# height INCHES", "# height
+ * INCHES a run", or "# height INCHES + MORE a run" for all after the first. */
 #ifndef TW_CMD_FIGURE_H
 #define TW_CMD_FIGURE_H
 
@@ -64,8 +64,7 @@ struct tw_figure {
     int param_count;
     char *column_name[TW_FIGURE_COLUMNS], *column_help[TW_FIGURE_COLUMNS];
     int column_count;
-    double height_inches;
-    bool is_height_per_run;
+    double height_inches, more_inches; /* more: for each run after the first */
 };
 
 /* name: a figure's name or a number of the paper. Free with tw_figure_free. */
@@ -78,6 +77,8 @@ void tw_figure_free(struct tw_figure *figure);
 TW_MUST_USE enum tw_status tw_figure_set(struct tw_figure *figure,
                                          const char *setting,
                                          struct tw_error *err);
+/* Whether the KEY of KEY=VALUE is declared; false too without a '='. */
+bool tw_figure_declares(const struct tw_figure *figure, const char *setting);
 const char *tw_figure_value(const struct tw_figure *figure, const char *name);
 
 struct tw_figure_run {
@@ -108,6 +109,11 @@ TW_MUST_USE enum tw_status tw_figure_query(struct tw_store *store,
                                            size_t count,
                                            struct tw_query **query,
                                            struct tw_error *err);
+/* TW_ERR_NOT_FOUND, with the error that every format gives, if the SELECT has
+ * no rows. */
+TW_MUST_USE enum tw_status tw_figure_check_rows(
+    struct tw_store *store, const struct tw_figure *figure,
+    const struct tw_figure_run *runs, size_t count, struct tw_error *err);
 /* is_tex: text is escaped for LaTeX. TW_ERR_NOT_FOUND if there are no rows.
  * Free with tw_figure_data_fini. */
 TW_MUST_USE enum tw_status tw_figure_data(struct tw_store *store,

@@ -84,6 +84,35 @@ enum tw_status tw_figure_query(struct tw_store *store,
     return status;
 }
 
+static enum tw_status no_rows(const struct tw_figure *figure,
+                              const struct tw_figure_run *runs, size_t count,
+                              struct tw_error *err)
+{
+    if (count > 1)
+        return tw_error_set(err, TW_ERR_NOT_FOUND,
+                            "figure %s: none of the %zu runs has data for it",
+                            figure->name, count);
+    return tw_error_set(err, TW_ERR_NOT_FOUND,
+                        "figure %s: run '%s' has no data for it", figure->name,
+                        runs[0].run);
+}
+
+enum tw_status tw_figure_check_rows(struct tw_store *store,
+                                    const struct tw_figure *figure,
+                                    const struct tw_figure_run *runs,
+                                    size_t count, struct tw_error *err)
+{
+    struct tw_query *query = NULL;
+    bool has_row = false;
+    enum tw_status status =
+        tw_figure_query(store, figure, runs, count, &query, err);
+    if (status == TW_OK)
+        status = tw_query_next(query, &has_row, err);
+    tw_query_close(query);
+    return status == TW_OK && !has_row ? no_rows(figure, runs, count, err)
+                                       : status;
+}
+
 /* Escaped for gnuplot, and for LaTeX before that. */
 static void put_text(struct tw_strbuf *out, const char *text, size_t size,
                      bool is_tex)
@@ -282,9 +311,7 @@ enum tw_status tw_figure_data(struct tw_store *store,
         status = put_rows(data, query, is_tex, err);
     tw_query_close(query);
     if (status == TW_OK && data->rows == 0)
-        status = tw_error_set(err, TW_ERR_NOT_FOUND,
-                              "figure %s: run '%s' has no data for it",
-                              figure->name, runs[0].run);
+        status = no_rows(figure, runs, count, err);
     if (status == TW_OK && (data->text.is_failed || data->series.is_failed ||
                             data->labels.is_failed))
         status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");

@@ -134,7 +134,10 @@ static void read_height(struct tw_figure *figure)
     char *end = NULL;
     double inches = at ? strtod(at + 9, &end) : 0;
     figure->height_inches = inches > 0 && inches < 30 ? inches : 2.2;
-    figure->is_height_per_run = end && strncmp(end, " a run", 6) == 0;
+    bool has_more = end && strncmp(end, " + ", 3) == 0;
+    double more = has_more ? strtod(end + 3, &end) : figure->height_inches;
+    bool is_per_run = end && strncmp(end, " a run", 6) == 0;
+    figure->more_inches = is_per_run && more > 0 && more < 30 ? more : 0;
 }
 
 static enum tw_status read_files(struct tw_figure *figure, struct tw_error *err)

@@ -1,8 +1,9 @@
 /* The drawing: prologue + theme.gp + NAME.gp as one script, run by gnuplot
- * without a shell, in the output's folder (so that a .tex names its picture
- * without a path and a kept script runs again there). */
+ * without a shell, in a folder where files have no paths (so that a .tex names
+ * its picture without one and a kept script runs again). */
 #include <config.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,30 +108,31 @@ static double height_of(const struct tw_figure *figure,
     double inches = given ? strtod(given, NULL) : 0;
     if (inches >= 0.5 && inches <= 60)
         return inches;
-    return figure->height_inches *
-           (figure->is_height_per_run ? (double)data->runs : 1);
+    return figure->height_inches +
+           figure->more_inches * (double)(data->runs - 1);
 }
 
+/* All is made in a folder of its own beside the output, which is renamed at
+ * the end: a failure leaves the old output as it was, and no part of a new. */
 struct files {
-    char *folder;  /* where gnuplot runs: the output's */
-    char *scratch; /* a temporary folder; NULL with --keep */
-    char *dat, *gp, *log;
+    char *folder;  /* the output's */
+    char *scratch; /* where gnuplot runs; NULL before it is made */
+    char *dat, *gp, *log, *out; /* in scratch */
     char *theme;   /* text of theme.gp */
 };
 
 static void put_script(struct tw_strbuf *script, const struct tw_figure *figure,
                        const struct tw_figure_data *data,
-                       enum tw_graphic graphic, const struct files *files,
-                       const char *output)
+                       enum tw_graphic graphic, const struct files *files)
 {
     double width = width_of(figure), height = height_of(figure, data);
     tw_strbuf_printf(script, "# %s %s, figure %s\n", PACKAGE_NAME,
                      PACKAGE_VERSION, figure->name);
     put_terminal(script, graphic, width, height);
     tw_strbuf_puts(script, "set output ");
-    put_quoted(script, tw_path_base(output));
+    put_quoted(script, tw_path_base(files->out));
     tw_strbuf_puts(script, "\ndata = ");
-    put_quoted(script, files->scratch ? files->dat : tw_path_base(files->dat));
+    put_quoted(script, tw_path_base(files->dat));
     tw_strbuf_printf(script,
                      "\nis_tex = %d\nwidth = %.3f\nheight = %.3f\n"
                      "rows = %zu\nblocks = %zu\nruns = %zu\n"
@@ -189,74 +191,122 @@ static char *beside(const char *folder, const char *name, const char *ending)
 
 static enum tw_status make_scratch(struct files *files, struct tw_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    files->scratch = beside(tmp && *tmp ? tmp : "/tmp", "twellscope", "XXXXXX");
-    if (!files->scratch)
+    char *scratch = beside(files->folder, ".twellscope", "XXXXXX");
+    if (!scratch)
         return no_memory(err);
-    if (mkdtemp(files->scratch))
+    if (mkdtemp(scratch)) {
+        files->scratch = scratch;
         return TW_OK;
+    }
     enum tw_status status =
-        tw_error_errno(err, errno, "no temporary folder %s", files->scratch);
-    tw_free(files->scratch);
-    files->scratch = NULL;
+        tw_error_errno(err, errno, "%s: cannot write there", files->folder);
+    tw_free(scratch);
     return status;
 }
 
-static void remove_and_free(char *path, bool is_temporary)
+static void remove_scratch(const char *scratch)
 {
-    if (path && is_temporary)
-        unlink(path);
-    tw_free(path);
+    struct dirent *entry;
+    DIR *folder = opendir(scratch);
+    while (folder && (entry = readdir(folder)) != NULL) {
+        char *path = tw_path_join(scratch, entry->d_name);
+        if (path)
+            unlink(path); /* not "." and ".." */
+        tw_free(path);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(scratch);
 }
 
 static void files_fini(struct files *files)
 {
-    bool is_temporary = files->scratch != NULL;
-    remove_and_free(files->dat, is_temporary);
-    remove_and_free(files->gp, is_temporary);
-    remove_and_free(files->log, true);
     if (files->scratch)
-        rmdir(files->scratch);
-    tw_free(files->scratch);
-    tw_free(files->folder);
-    tw_free(files->theme);
+        remove_scratch(files->scratch);
+    char *texts[] = {files->folder, files->scratch, files->dat,  files->gp,
+                     files->log,    files->out,     files->theme};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        tw_free(texts[i]);
+}
+
+static enum tw_status check_kept(const struct files *files,
+                                 const struct tw_figure *figure,
+                                 struct tw_error *err)
+{
+    char *path = beside(files->folder, figure->name, ".gp");
+    if (!path)
+        return no_memory(err);
+    enum tw_status status =
+        is_same_file(path, figure->gp_path)
+            ? tw_error_set(err, TW_ERR_EXISTS,
+                           "--keep would overwrite the figure's own %s", path)
+            : TW_OK;
+    tw_free(path);
+    return status;
 }
 
 static enum tw_status name_files(struct files *files,
                                  const struct tw_figure *figure,
-                                 const char *output, bool is_kept,
-                                 struct tw_error *err)
+                                 const char *output, struct tw_error *err)
 {
     size_t length = (size_t)(tw_path_base(output) - output);
-    enum tw_status status = is_kept ? TW_OK : make_scratch(files, err);
+    files->folder = length ? tw_strndup(output, length) : tw_strdup(".");
+    enum tw_status status =
+        files->folder ? make_scratch(files, err) : no_memory(err);
     if (status != TW_OK)
         return status;
-    files->folder = length ? tw_strndup(output, length) : tw_strdup(".");
-    const char *place = is_kept ? files->folder : files->scratch;
+    files->dat = beside(files->scratch, figure->name, ".dat");
+    files->gp = beside(files->scratch, figure->name, ".gp");
+    files->log = beside(files->scratch, figure->name, ".gp.log");
+    files->out = tw_path_join(files->scratch, tw_path_base(output));
+    return files->dat && files->gp && files->log && files->out
+               ? TW_OK
+               : no_memory(err);
+}
+
+/* From scratch to where it belongs. */
+static enum tw_status move(const struct files *files, const char *path,
+                           struct tw_error *err)
+{
+    char *place = tw_path_join(files->folder, tw_path_base(path));
     if (!place)
         return no_memory(err);
-    if (access(files->folder, W_OK) != 0)
-        return tw_error_set(err, TW_ERR_IO, "%s: its folder: %s", output,
-                            strerror(errno));
-    files->dat = beside(place, figure->name, ".dat");
-    files->gp = beside(place, figure->name, ".gp");
-    files->log = beside(place, figure->name, ".gp.log");
-    if (!files->dat || !files->gp || !files->log)
-        return no_memory(err);
-    if (is_kept && is_same_file(files->gp, figure->gp_path))
-        return tw_error_set(err, TW_ERR_EXISTS,
-                            "--keep would overwrite the figure's own %s",
-                            files->gp);
-    return TW_OK;
+    enum tw_status status = rename(path, place) == 0
+                                ? TW_OK
+                                : tw_error_errno(err, errno, "%s", place);
+    tw_free(place);
+    return status;
+}
+
+/* A .tex names a .pdf, which is there first. */
+static enum tw_status move_output(const struct files *files,
+                                  enum tw_graphic graphic,
+                                  struct tw_error *err)
+{
+    struct stat info;
+    enum tw_status status = TW_OK;
+    if (stat(files->out, &info) != 0 || info.st_size == 0)
+        return tw_error_set(err, TW_ERR_IO, "%s: gnuplot wrote nothing",
+                            tw_path_base(files->out));
+    if (graphic == TW_GRAPHIC_TEX) {
+        struct tw_strbuf picture = {0};
+        tw_strbuf_append(&picture, files->out, strlen(files->out) - 4);
+        tw_strbuf_puts(&picture, endings[TW_GRAPHIC_PDF]);
+        status = picture.is_failed
+                     ? no_memory(err)
+                     : move(files, tw_strbuf_text(&picture), err);
+        tw_strbuf_fini(&picture);
+    }
+    return status == TW_OK ? move(files, files->out, err) : status;
 }
 
 static enum tw_status draw(const struct tw_figure *figure,
                            const struct tw_figure_data *data,
                            enum tw_graphic graphic, const struct files *files,
-                           const char *output, struct tw_error *err)
+                           bool is_kept, struct tw_error *err)
 {
     struct tw_strbuf script = {0};
-    put_script(&script, figure, data, graphic, files, output);
+    put_script(&script, figure, data, graphic, files);
     enum tw_status status = script.is_failed ? no_memory(err) : TW_OK;
     if (status == TW_OK)
         status = write_file(files->dat, tw_strbuf_text(&data->text), err);
@@ -265,15 +315,18 @@ static enum tw_status draw(const struct tw_figure *figure,
     tw_strbuf_fini(&script);
     if (status != TW_OK)
         return status;
-    const char *name = files->scratch ? files->gp : tw_path_base(files->gp);
-    status = tw_gnuplot(files->folder, name, files->log, err);
-    struct stat info;
-    if (status == TW_OK && (stat(output, &info) != 0 || info.st_size == 0))
-        status = tw_error_set(err, TW_ERR_IO, "%s: gnuplot wrote nothing",
-                              output);
+    status = tw_gnuplot(files->scratch, tw_path_base(files->gp), files->log,
+                        err);
+    if (status == TW_OK)
+        status = move_output(files, graphic, err);
     if (status != TW_OK)
         tw_error_prefix(err, "figure %s", figure->name);
-    return status;
+    if (!is_kept)
+        return status;
+    enum tw_status kept = move(files, files->dat, status == TW_OK ? err : NULL);
+    if (kept == TW_OK)
+        kept = move(files, files->gp, status == TW_OK ? err : NULL);
+    return status != TW_OK ? status : kept;
 }
 
 enum tw_status tw_figure_plot(const struct tw_figure_dirs *dirs,
@@ -288,9 +341,11 @@ enum tw_status tw_figure_plot(const struct tw_figure_dirs *dirs,
                             figure->gp_path);
     enum tw_status status = find_theme(dirs, &files.theme, err);
     if (status == TW_OK)
-        status = name_files(&files, figure, path, is_kept, err);
+        status = name_files(&files, figure, path, err);
+    if (status == TW_OK && is_kept)
+        status = check_kept(&files, figure, err);
     if (status == TW_OK)
-        status = draw(figure, data, graphic, &files, path, err);
+        status = draw(figure, data, graphic, &files, is_kept, err);
     files_fini(&files);
     return status;
 }

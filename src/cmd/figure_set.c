@@ -9,22 +9,26 @@
 #include "base/memory.h"
 #include "cmd/figure.h"
 
-static struct tw_figure_param *find(struct tw_figure *figure, const char *name,
-                                    size_t length)
+/* Its place among the parameters, or -1. */
+static int find(const struct tw_figure *figure, const char *name, size_t length)
 {
     for (int i = 0; i < figure->param_count; i++)
         if (strlen(figure->params[i].name) == length &&
             strncmp(figure->params[i].name, name, length) == 0)
-            return &figure->params[i];
-    return NULL;
+            return i;
+    return -1;
+}
+
+bool tw_figure_declares(const struct tw_figure *figure, const char *setting)
+{
+    const char *equals = strchr(setting, '=');
+    return equals && find(figure, setting, (size_t)(equals - setting)) >= 0;
 }
 
 const char *tw_figure_value(const struct tw_figure *figure, const char *name)
 {
-    for (int i = 0; i < figure->param_count; i++)
-        if (strcmp(figure->params[i].name, name) == 0)
-            return figure->params[i].value;
-    return NULL;
+    int at = find(figure, name, strlen(name));
+    return at >= 0 ? figure->params[at].value : NULL;
 }
 
 static bool has_type(const char *value, enum tw_cell type)
@@ -54,13 +58,13 @@ enum tw_status tw_figure_set(struct tw_figure *figure, const char *setting,
     if (!equals)
         return tw_error_set(err, TW_ERR_USAGE, "--set %s: not KEY=VALUE",
                             setting);
-    struct tw_figure_param *param =
-        find(figure, setting, (size_t)(equals - setting));
-    if (!param)
+    int at = find(figure, setting, (size_t)(equals - setting));
+    if (at < 0)
         return tw_error_set(err, TW_ERR_USAGE,
                             "--set %s: figure %s has no such parameter; "
                             "'figure %s -h' shows them", setting, figure->name,
                             figure->name);
+    struct tw_figure_param *param = &figure->params[at];
     bool is_null = strcmp(equals + 1, "NULL") == 0;
     if (!is_null && !has_type(equals + 1, param->type))
         return tw_error_set(err, TW_ERR_USAGE, "--set %s: %s is %s", setting,

@@ -16,6 +16,7 @@ struct progress {
     char *kind, *run; /* the run that was picked for this kind */
     bool is_empty;    /* the last figure had no data */
     size_t drawn;
+    bool is_all;      /* settings are for the figures that declare them */
 };
 
 static enum tw_status write_rows(struct tw_query *query, const char *name,
@@ -55,6 +56,10 @@ static enum tw_status show_runs(struct tw_store *store,
     struct tw_output output;
     struct tw_query *query = NULL;
     enum tw_status status = tw_output_parse(out, &output, err);
+    if (status == TW_OK) {
+        status = tw_figure_check_rows(store, figure, runs, count, err);
+        *is_empty = status == TW_ERR_NOT_FOUND;
+    }
     if (status == TW_OK)
         status = tw_figure_query(store, figure, runs, count, &query, err);
     if (status == TW_OK)
@@ -101,7 +106,9 @@ static enum tw_status show(struct tw_store *store,
     size_t count = 0;
     enum tw_status status = TW_OK;
     for (size_t i = 0; i < request->setting_count && status == TW_OK; i++)
-        status = tw_figure_set(figure, request->settings[i], err);
+        if (!progress->is_all ||
+            tw_figure_declares(figure, request->settings[i]))
+            status = tw_figure_set(figure, request->settings[i], err);
     if (status == TW_OK)
         status = choose(store, request, figure->kind, progress, &runs, &count,
                         err);
@@ -185,6 +192,30 @@ static enum tw_status show_each(struct tw_store *store,
     return TW_OK;
 }
 
+/* Of 'all', before any is drawn: a figure declares it, and takes the value. */
+static enum tw_status check_setting(const struct tw_figure_dirs *dirs,
+                                    char *const *names, size_t count,
+                                    const char *setting, struct tw_error *err)
+{
+    bool is_known = strchr(setting, '=') == NULL; /* tw_figure_set says so */
+    for (size_t i = 0; i < count; i++) {
+        struct tw_figure *figure = NULL;
+        enum tw_status status = tw_figure_load(dirs, names[i], &figure, err);
+        if (status == TW_OK &&
+            (is_known || tw_figure_declares(figure, setting))) {
+            status = tw_figure_set(figure, setting, err);
+            is_known = true;
+        }
+        tw_figure_free(figure);
+        if (status != TW_OK)
+            return status;
+    }
+    return is_known ? TW_OK
+                    : tw_error_set(err, TW_ERR_USAGE,
+                                   "--set %s: no figure has such a parameter; "
+                                   "'figure NAME -h' shows them", setting);
+}
+
 static enum tw_status show_all(struct tw_store *store,
                                const struct tw_figure_dirs *dirs,
                                const struct tw_figure_request *request,
@@ -195,6 +226,9 @@ static enum tw_status show_all(struct tw_store *store,
     enum tw_status status = check_pattern(request->out, err);
     if (status == TW_OK)
         status = tw_figure_names(dirs, &names, &count, err);
+    for (size_t i = 0; i < request->setting_count && status == TW_OK; i++)
+        status = check_setting(dirs, names, count, request->settings[i], err);
+    progress->is_all = true;
     for (size_t i = 0; i < count && status == TW_OK; i++)
         status = show_each(store, dirs, request, names[i], progress, err);
     tw_figure_names_free(names, count);

@@ -25,7 +25,7 @@ for wait in 0.02 0.05 0.1 0.2 0.3 0.45; do
     sleep $wait
     kill -9 $pid 2>/dev/null && kills=$((kills + 1))
     wait $pid 2>/dev/null
-    [ -f killed.sqlite ] || continue
+    [ -s killed.sqlite ] || continue # before the first commit: nothing yet
     state=$(sql killed.sqlite "SELECT status FROM run_info" 2>&1 | tail -n 1)
     case $state in
     interrupted | complete | status) ;;
