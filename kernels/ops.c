@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MODULE "twellscope-cuda.so"
-#define PLACES 4
+#define MODULE     "twellscope-cuda.so"
+#define PLACES     4
 #define PATH_BYTES 4096
 
 /* The folder of the running program, without its last slash; "" if unknown. */

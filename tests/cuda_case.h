@@ -15,7 +15,7 @@
 #include "kernels/ops_ref.h"
 #include "tests/tw_check.h"
 
-#define BAND 4096 /* bytes behind each buffer */
+#define BAND  4096 /* bytes behind each buffer */
 #define OWNED 96
 
 struct cuda_case {
@@ -24,10 +24,10 @@ struct cuda_case {
     const char *act;
     bool is_gated, has_bias, has_residual, is_off; /* off: counts nothing */
     enum tw_ffn_path path;
-    float shift;       /* taken off the gate: the larger, the sparser */
-    int slots;         /* 0: the default */
-    int row_limit;     /* -1: none */
-    int skip_every;    /* every n-th row is skipped; 0: none */
+    float shift;    /* taken off the gate: the larger, the sparser */
+    int slots;      /* 0: the default */
+    int row_limit;  /* -1: none */
+    int skip_every; /* every n-th row is skipped; 0: none */
     int variant;
     /* Made. */
     float *x, *residual, *gate, *up, *down, *gate_bias, *up_bias, *down_bias;
@@ -68,9 +68,9 @@ static inline float *integers(struct cuda_case *c, int64_t n, int span,
     float *v = own(c, (size_t)n, sizeof *v);
     for (int64_t i = 0; i < n; i++)
         if (case_random(&seed) % (uint32_t)one_in == 0)
-            v[i] = (float)((int)(case_random(&seed) %
-                                 (uint32_t)(2 * span + 1)) -
-                           span);
+            v[i] =
+                (float)((int)(case_random(&seed) % (uint32_t)(2 * span + 1)) -
+                        span);
     return v;
 }
 
@@ -183,7 +183,9 @@ static inline void case_run(struct cuda_case *c)
     void *y = guarded(y_bytes), *work = guarded(work_bytes);
     void *counts = guarded(counts_bytes), *skip = guarded(rows);
     cuda_ok(cudaMemcpy(skip, c->row_class, rows, cudaMemcpyHostToDevice));
-    struct twp_ffn_call call = {.y = y, .x = x, .rows = m,
+    struct twp_ffn_call call = {.y = y,
+                                .x = x,
+                                .rows = m,
                                 .residual = c->has_residual ? residual : NULL};
     for (size_t r = 0; r < rows; r++) // a flag is 0 or not
         ck_assert(!c->row_class[r] == !(c->row_class[r] & TW_ROW_SKIPPED));
@@ -238,8 +240,11 @@ static inline void case_run(struct cuda_case *c)
 static inline void case_refer(struct cuda_case *c)
 {
     int64_t offset[2] = {0, c->rows}, zero = 0;
-    struct tw_batch batch = {.rows = c->rows, .seqs = 1, .offset = offset,
-                             .document = &zero, .start = &zero,
+    struct tw_batch batch = {.rows = c->rows,
+                             .seqs = 1,
+                             .offset = offset,
+                             .document = &zero,
+                             .start = &zero,
                              .row_class = c->row_class};
     const struct tw_ops *ref = &tw_ops_ref;
     void *ctx = NULL;

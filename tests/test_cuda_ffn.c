@@ -36,12 +36,12 @@ static void check_y(const struct cuda_case *c)
     }
 }
 
-#define SAME(field, n)                                                       \
-    for (int64_t i_ = 0; i_ < (int64_t)(n); i_++)                            \
-    ck_assert_msg(c->obs.field[i_] == c->want.field[i_],                     \
-                  #field "[%lld] = %lld, not %lld (f %lld, rows %lld)",      \
-                  (long long)i_, (long long)c->obs.field[i_],                \
-                  (long long)c->want.field[i_], (long long)c->f,             \
+#define SAME(field, n)                                                         \
+    for (int64_t i_ = 0; i_ < (int64_t)(n); i_++)                              \
+    ck_assert_msg(c->obs.field[i_] == c->want.field[i_],                       \
+                  #field "[%lld] = %lld, not %lld (f %lld, rows %lld)",        \
+                  (long long)i_, (long long)c->obs.field[i_],                  \
+                  (long long)c->want.field[i_], (long long)c->f,               \
                   (long long)c->rows)
 
 static void check_obs(const struct cuda_case *c)
@@ -155,23 +155,26 @@ static const struct {
     bool is_gated, has_bias;
     float shift; /* in standard deviations of the gate */
 } kinds[] = {
-    {"relu", true, false, 0},    {"relu", true, true, 2.2f},
-    {"relu2", true, true, 1},    {"fatrelu:3.5", true, true, 1},
-    {"relu", false, true, 1},    {"relu2", false, false, 0},
-    {"relu", true, true, 100},   {"relu", true, true, -9},
+    {"relu", true, false, 0},      {"relu", true, true, 2.2f},
+    {"relu2", true, true, 1},      {"fatrelu:3.5", true, true, 1},
+    {"relu", false, true, 1},      {"relu2", false, false, 0},
+    {"relu", true, true, 100},     {"relu", true, true, -9},
     {"fatrelu:2", false, true, 0},
 };
 
-#define KINDS (sizeof kinds / sizeof kinds[0])
+#define KINDS  (sizeof kinds / sizeof kinds[0])
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 
 static struct cuda_case grid_case(size_t i)
 {
     size_t s = i / KINDS, k = i % KINDS;
-    struct cuda_case c = {.rows = shapes[s].rows, .f = shapes[s].f,
-                          .d = shapes[s].d, .act = kinds[k].act,
+    struct cuda_case c = {.rows = shapes[s].rows,
+                          .f = shapes[s].f,
+                          .d = shapes[s].d,
+                          .act = kinds[k].act,
                           .is_gated = kinds[k].is_gated,
-                          .has_bias = kinds[k].has_bias, .row_limit = -1,
+                          .has_bias = kinds[k].has_bias,
+                          .row_limit = -1,
                           .has_residual = i % 3 != 0,
                           .skip_every = i % 2 ? 5 : 0};
     c.shift = floorf(kinds[k].shift * sqrtf((float)(2 * c.d)));
@@ -215,9 +218,14 @@ static const int slots_tried[] = {1, 2, 7, 8, 31, 32, 63, 64, 255, 256};
 
 START_TEST(every_count_with_slots)
 {
-    struct cuda_case c = {.rows = 257, .d = 264, .f = 512, .act = "relu",
-                          .is_gated = true, .has_residual = true,
-                          .row_limit = -1, .slots = slots_tried[_i],
+    struct cuda_case c = {.rows = 257,
+                          .d = 264,
+                          .f = 512,
+                          .act = "relu",
+                          .is_gated = true,
+                          .has_residual = true,
+                          .row_limit = -1,
+                          .slots = slots_tried[_i],
                           .skip_every = 3};
     make_staircase(&c);
     check_all(&c);
@@ -229,8 +237,12 @@ static const int limits_tried[] = {0, 1, 100, 101, 512, INT32_MAX};
 
 START_TEST(row_limit_routes)
 {
-    struct cuda_case c = {.rows = 257, .d = 264, .f = 512, .act = "relu",
-                          .is_gated = true, .row_limit = limits_tried[_i],
+    struct cuda_case c = {.rows = 257,
+                          .d = 264,
+                          .f = 512,
+                          .act = "relu",
+                          .is_gated = true,
+                          .row_limit = limits_tried[_i],
                           .slots = 256};
     make_staircase(&c);
     check_all(&c);
@@ -240,9 +252,15 @@ END_TEST
 
 START_TEST(every_variant_of_unpack)
 {
-    struct cuda_case c = {.rows = 130, .d = 1000, .f = 900, .act = "relu",
-                          .is_gated = _i % 2, .has_bias = true, .shift = 60,
-                          .row_limit = -1, .variant = _i / 2,
+    struct cuda_case c = {.rows = 130,
+                          .d = 1000,
+                          .f = 900,
+                          .act = "relu",
+                          .is_gated = _i % 2,
+                          .has_bias = true,
+                          .shift = 60,
+                          .row_limit = -1,
+                          .variant = _i / 2,
                           .has_residual = true};
     case_make(&c);
     check_all(&c);
@@ -255,8 +273,13 @@ END_TEST
 START_TEST(odd_values)
 {
     bool is_gated = _i % 2, is_dense = _i / 2 % 2;
-    struct cuda_case c = {.rows = 140, .d = 72, .f = 300, .act = "relu",
-                          .is_gated = is_gated, .row_limit = -1, .shift = 20,
+    struct cuda_case c = {.rows = 140,
+                          .d = 72,
+                          .f = 300,
+                          .act = "relu",
+                          .is_gated = is_gated,
+                          .row_limit = -1,
+                          .shift = 20,
                           .has_bias = _i / 4 % 2,
                           .path = is_dense ? TW_FFN_DENSE : TW_FFN_TWELL,
                           .skip_every = 4};
@@ -284,9 +307,14 @@ END_TEST
 
 static struct cuda_case mixed_case(int i)
 {
-    return (struct cuda_case){.rows = 517, .d = 200, .f = 700, .act = "relu",
-                              .is_gated = i % 2, .has_bias = true,
-                              .shift = 15, .row_limit = i % 2 ? 130 : 45,
+    return (struct cuda_case){.rows = 517,
+                              .d = 200,
+                              .f = 700,
+                              .act = "relu",
+                              .is_gated = i % 2,
+                              .has_bias = true,
+                              .shift = 15,
+                              .row_limit = i % 2 ? 130 : 45,
                               .slots = 64,
                               .path = i / 2 ? TW_FFN_DENSE : TW_FFN_TWELL,
                               .has_residual = true};
@@ -312,8 +340,8 @@ START_TEST(runs_are_equal_counted_or_not)
     roughen(&c);
     size_t n = (size_t)(c.rows * c.d);
     case_run(&c);
-    ck_assert(_i >= 2 || (c.obs.dense_rows > 0 &&
-                          c.obs.dense_rows < (uint64_t)c.rows));
+    ck_assert(_i >= 2 ||
+              (c.obs.dense_rows > 0 && c.obs.dense_rows < (uint64_t)c.rows));
     uint16_t *first = own(&c, n, 2);
     float *l1 = own(&c, (size_t)c.rows, sizeof *l1);
     memcpy(first, c.y_bits, n * 2);
@@ -365,9 +393,16 @@ END_TEST
  * reference can do. */
 START_TEST(big_layer_equals_its_rows_alone)
 {
-    struct cuda_case c = {.rows = 4101, .d = 2048, .f = 5632, .act = "relu",
-                          .is_gated = true, .has_bias = true, .shift = 130,
-                          .row_limit = 150, .slots = 16, .has_residual = true,
+    struct cuda_case c = {.rows = 4101,
+                          .d = 2048,
+                          .f = 5632,
+                          .act = "relu",
+                          .is_gated = true,
+                          .has_bias = true,
+                          .shift = 130,
+                          .row_limit = 150,
+                          .slots = 16,
+                          .has_residual = true,
                           .path = _i ? TW_FFN_DENSE : TW_FFN_TWELL};
     struct cuda_case few = c;
     few.rows = 6;
@@ -408,14 +443,23 @@ START_TEST(ops_row_equals_the_reference)
 {
     extern const struct tw_ops tw_ops_cuda;
     const struct tw_ops *ops = &tw_ops_cuda;
-    struct cuda_case c = {.rows = 150, .d = 64, .f = 500, .act = "relu",
-                          .is_gated = true, .has_bias = true, .shift = 10,
-                          .row_limit = -1, .has_residual = true,
+    struct cuda_case c = {.rows = 150,
+                          .d = 64,
+                          .f = 500,
+                          .act = "relu",
+                          .is_gated = true,
+                          .has_bias = true,
+                          .shift = 10,
+                          .row_limit = -1,
+                          .has_residual = true,
                           .skip_every = 7};
     case_make(&c);
     int64_t offset[2] = {0, c.rows}, zero = 0, n = c.rows * c.d;
-    struct tw_batch batch = {.rows = c.rows, .seqs = 1, .offset = offset,
-                             .document = &zero, .start = &zero,
+    struct tw_batch batch = {.rows = c.rows,
+                             .seqs = 1,
+                             .offset = offset,
+                             .document = &zero,
+                             .start = &zero,
                              .row_class = c.row_class};
     void *ctx = NULL, *x = NULL, *y = NULL;
     struct tw_ffn *ffn = NULL;
@@ -446,8 +490,12 @@ END_TEST
 
 START_TEST(what_it_cannot_is_named)
 {
-    struct cuda_case c = {.rows = 1, .d = 8, .f = 8, .act = "silu",
-                          .is_gated = true, .row_limit = -1};
+    struct cuda_case c = {.rows = 1,
+                          .d = 8,
+                          .f = 8,
+                          .act = "silu",
+                          .is_gated = true,
+                          .row_limit = -1};
     case_make(&c);
     struct tw_ffn *ffn = NULL;
     TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_UNSUPPORTED,

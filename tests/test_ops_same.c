@@ -6,6 +6,7 @@
 #include "tests/ops_fixture.h"
 
 #include "base/memory.h"
+#include "tests/tw_files.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
@@ -286,6 +287,24 @@ START_TEST(every_failed_allocation_is_reported)
 }
 END_TEST
 
+START_TEST(a_module_that_is_none_is_named)
+{
+    const struct tw_ops *ops = NULL;
+    struct tw_error err = {0};
+    char *folder = tw_strdup(tw_folder_make());
+    tw_write_text(folder, "twellscope-cuda.so", "no object");
+    ck_assert_int_eq(setenv("TWELLSCOPE_LIBDIR", folder, 1), 0);
+    TW_FAILS_WITH(tw_ops_find("cuda", &ops, &err), TW_ERR_UNSUPPORTED,
+                  tw_in(folder, "twellscope-cuda.so"), err);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_ops_find("auto", &ops, &err), err);
+    ck_assert_ptr_eq(ops, &tw_ops_cpu);
+    ck_assert_int_eq(unsetenv("TWELLSCOPE_LIBDIR"), 0);
+    tw_folder_remove(folder);
+    tw_free(folder);
+}
+END_TEST
+
 START_TEST(backends_are_found_by_name)
 {
     const struct tw_ops *ops = NULL;
@@ -321,6 +340,7 @@ int main(void)
     tcase_add_test(core, longer_sequence_keeps_its_prefix);
     tcase_add_test(core, context_can_be_used_again);
     tcase_add_test(core, backends_are_found_by_name);
+    tcase_add_test(core, a_module_that_is_none_is_named);
     suite_add_tcase(suite, core);
     TCase *errors = tcase_create("Errors");
     tcase_set_timeout(errors, 120);

@@ -32,8 +32,7 @@ static size_t carve(int32_t rows, int32_t cols, char *memory,
         c->last[d] = place(memory, &at, n * sizeof *c->last[d]);
     }
     c->l1 = place(memory, &at, r * sizeof *c->l1);
-    c->histogram =
-        place(memory, &at, TWP_HISTOGRAM * sizeof *c->histogram);
+    c->histogram = place(memory, &at, TWP_HISTOGRAM * sizeof *c->histogram);
     c->overflow_tiles = place(memory, &at, sizeof *c->overflow_tiles);
     c->overflow_rows = place(memory, &at, sizeof *c->overflow_rows);
     c->dense_rows = place(memory, &at, sizeof *c->dense_rows);

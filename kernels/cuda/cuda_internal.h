@@ -24,11 +24,11 @@ struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
     bool is_gated, is_dense;
     int32_t d, f, tiles;
-    int64_t f_stride;        /* f rounded up to 8: rows of h and of down */
+    int64_t f_stride;         /* f rounded up to 8: rows of h and of down */
     int32_t slots, row_limit; /* tests take others */
-    int variant;             /* of the unpack kernel */
-    void *gate, *up;         /* [f][d] bf16; gate NULL: plain */
-    void *down, *down_t;     /* [d][f_stride], [f][d] */
+    int variant;              /* of the unpack kernel */
+    void *gate, *up;          /* [f][d] bf16; gate NULL: plain */
+    void *down, *down_t;      /* [d][f_stride], [f][d] */
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
     struct twp_map gate_map, up_map, down_map;
 };

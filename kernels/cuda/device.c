@@ -12,9 +12,8 @@ enum tw_status twp_cuda_check(int error, const char *what, struct tw_error *err)
 {
     if (error == cudaSuccess)
         return TW_OK;
-    enum tw_status status = error == cudaErrorMemoryAllocation
-                                ? TW_ERR_NOMEM
-                                : TW_ERR_UNSUPPORTED;
+    enum tw_status status =
+        error == cudaErrorMemoryAllocation ? TW_ERR_NOMEM : TW_ERR_UNSUPPORTED;
     cudaGetLastError(); // not the next call's
     return tw_error_set(err, status, "cuda: %s: %s", what,
                         cudaGetErrorString((cudaError_t)error));
@@ -40,8 +39,8 @@ enum tw_status twp_device_open(int number, struct twp_device *device,
                                struct tw_error *err)
 {
     struct cudaDeviceProp p;
-    enum tw_status status = twp_cuda_check(
-        cudaGetDeviceProperties(&p, number), "device", err);
+    enum tw_status status =
+        twp_cuda_check(cudaGetDeviceProperties(&p, number), "device", err);
     if (status != TW_OK)
         return status;
     if (p.major != 9 || p.minor != 0)
@@ -100,8 +99,8 @@ enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "cuda: tensor map of %lld x %lld (stride %lld): "
                             "error %d",
-                            (long long)rows, (long long)cols,
-                            (long long)stride, (int)error);
+                            (long long)rows, (long long)cols, (long long)stride,
+                            (int)error);
     memcpy(map, &made, sizeof *map);
     return TW_OK;
 }

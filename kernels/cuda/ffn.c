@@ -179,8 +179,8 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
     if (status == TW_OK)
         status = twp_map_encode(&ffn->up_map, ffn->up, f, d, d, err);
     if (status == TW_OK)
-        status = twp_map_encode(&ffn->down_map, ffn->down, d, f, ffn->f_stride,
-                                err);
+        status =
+            twp_map_encode(&ffn->down_map, ffn->down, d, f, ffn->f_stride, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
     return status;
@@ -217,7 +217,7 @@ void twp_ffn_destroy(struct tw_ffn *ffn)
 {
     if (!ffn)
         return;
-    void *owned[] = {ffn->gate, ffn->up, ffn->down, ffn->down_t,
+    void *owned[] = {ffn->gate,      ffn->up,      ffn->down,     ffn->down_t,
                      ffn->gate_bias, ffn->up_bias, ffn->down_bias};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         twp_device_free(owned[i]);
@@ -247,8 +247,7 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
     w->list_of_h.room = ffn->tiles * ffn->slots;
     w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
-    w->list_of_h.pair =
-        place(memory, &at, r * (size_t)w->list_of_h.room * 8);
+    w->list_of_h.pair = place(memory, &at, r * (size_t)w->list_of_h.room * 8);
     w->is_routed = place(memory, &at, r);
     w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
     w->list = place(memory, &at, r * sizeof *w->list);
@@ -270,12 +269,10 @@ void twp_ffn_work_carve(const struct tw_ffn *ffn, int32_t rows, void *memory,
 }
 
 /* The dense pass over those rows of x. */
-static enum tw_status run_hidden(const struct tw_ffn *ffn,
-                                 const struct twp_device *device,
-                                 const struct twp_ffn_call *call,
-                                 const void *x, struct twp_rows rows,
-                                 struct CUstream_st *stream,
-                                 struct tw_error *err)
+static enum tw_status
+run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
+           const struct twp_ffn_call *call, const void *x, struct twp_rows rows,
+           struct CUstream_st *stream, struct tw_error *err)
 {
     struct twp_map map;
     enum tw_status status =
@@ -283,13 +280,20 @@ static enum tw_status run_hidden(const struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     struct twp_hidden_args args = {
-        .x = &map, .gate = ffn->is_gated ? &ffn->gate_map : NULL,
-        .up = &ffn->up_map, .gate_bias = ffn->gate_bias,
-        .up_bias = ffn->up_bias, .rows = rows, .k = ffn->d, .cols = ffn->f,
-        .activation = ffn->desc.activation, .h = call->work.h,
+        .x = &map,
+        .gate = ffn->is_gated ? &ffn->gate_map : NULL,
+        .up = &ffn->up_map,
+        .gate_bias = ffn->gate_bias,
+        .up_bias = ffn->up_bias,
+        .rows = rows,
+        .k = ffn->d,
+        .cols = ffn->f,
+        .activation = ffn->desc.activation,
+        .h = call->work.h,
         .stride = ffn->f_stride,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
-        .l1_part = call->work.l1_part, .counts = call->counts};
+        .l1_part = call->work.l1_part,
+        .counts = call->counts};
     return tw_launch_hidden(device, &args, stream, err);
 }
 
@@ -304,10 +308,16 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
                                            ffn->f, ffn->f_stride, err);
     if (status != TW_OK)
         return status;
-    struct twp_down_args args = {
-        .h = &map, .down = &ffn->down_map, .rows = rows, .cols = ffn->f,
-        .d = ffn->d, .bias = ffn->down_bias, .residual = call->residual,
-        .y = call->y, .l1_part = call->work.l1_part, .counts = call->counts};
+    struct twp_down_args args = {.h = &map,
+                                 .down = &ffn->down_map,
+                                 .rows = rows,
+                                 .cols = ffn->f,
+                                 .d = ffn->d,
+                                 .bias = ffn->down_bias,
+                                 .residual = call->residual,
+                                 .y = call->y,
+                                 .l1_part = call->work.l1_part,
+                                 .counts = call->counts};
     return tw_launch_down(device, &args, stream, err);
 }
 
@@ -317,11 +327,13 @@ static enum tw_status run_route(const struct tw_ffn *ffn,
                                 struct CUstream_st *stream,
                                 struct tw_error *err)
 {
-    struct twp_route_args args = {
-        .in = call->work.packed, .rows = call->rows,
-        .row_limit = ffn->row_limit, .is_dense = ffn->is_dense,
-        .is_routed = call->work.is_routed,
-        .block_routed = call->work.block_routed, .counts = call->counts};
+    struct twp_route_args args = {.in = call->work.packed,
+                                  .rows = call->rows,
+                                  .row_limit = ffn->row_limit,
+                                  .is_dense = ffn->is_dense,
+                                  .is_routed = call->work.is_routed,
+                                  .block_routed = call->work.block_routed,
+                                  .counts = call->counts};
     return tw_launch_route(device, &args, stream, err);
 }
 
@@ -352,9 +364,12 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     struct twp_pack_args args = {
-        .x = &map, .w = ffn->is_gated ? &ffn->gate_map : &ffn->up_map,
+        .x = &map,
+        .w = ffn->is_gated ? &ffn->gate_map : &ffn->up_map,
         .bias = ffn->is_gated ? ffn->gate_bias : ffn->up_bias,
-        .rows = call->rows, .k = ffn->d, .activation = ffn->desc.activation,
+        .rows = call->rows,
+        .k = ffn->d,
+        .activation = ffn->desc.activation,
         .out = call->work.packed};
     return tw_launch_pack(device, &args, stream, err);
 }
@@ -364,14 +379,21 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                  struct CUstream_st *stream,
                                  struct tw_error *err)
 {
-    struct twp_unpack_args args = {
-        .in = call->work.packed, .list = call->work.list_of_h,
-        .is_routed = call->work.is_routed,
-        .rows = call->rows, .d = ffn->d, .x = call->x,
-        .up = ffn->is_gated ? ffn->up : NULL, .down = ffn->down_t,
-        .up_bias = ffn->is_gated ? ffn->up_bias : NULL,
-        .down_bias = ffn->down_bias, .residual = call->residual, .y = call->y,
-        .counts = call->counts, .variant = ffn->variant};
+    struct twp_unpack_args args = {.in = call->work.packed,
+                                   .list = call->work.list_of_h,
+                                   .is_routed = call->work.is_routed,
+                                   .rows = call->rows,
+                                   .d = ffn->d,
+                                   .x = call->x,
+                                   .up = ffn->is_gated ? ffn->up : NULL,
+                                   .down = ffn->down_t,
+                                   .up_bias =
+                                       ffn->is_gated ? ffn->up_bias : NULL,
+                                   .down_bias = ffn->down_bias,
+                                   .residual = call->residual,
+                                   .y = call->y,
+                                   .counts = call->counts,
+                                   .variant = ffn->variant};
     enum tw_status status = tw_launch_hide(&args, stream, err);
     return status == TW_OK ? tw_launch_add(&args, stream, err) : status;
 }
@@ -382,10 +404,14 @@ static enum tw_status run_gather(const struct tw_ffn *ffn,
                                  struct tw_error *err)
 {
     const struct twp_work *w = &call->work;
-    struct twp_gather_args args = {
-        .x = call->x, .rows = call->rows, .k = ffn->d,
-        .is_routed = w->is_routed, .block_routed = w->block_routed,
-        .out = w->x, .list = w->list, .actual = w->actual};
+    struct twp_gather_args args = {.x = call->x,
+                                   .rows = call->rows,
+                                   .k = ffn->d,
+                                   .is_routed = w->is_routed,
+                                   .block_routed = w->block_routed,
+                                   .out = w->x,
+                                   .list = w->list,
+                                   .actual = w->actual};
     return tw_launch_gather(&args, stream, err);
 }
 

@@ -10,7 +10,11 @@
  *
  * Counting costs the multiplying warpgroups one logic instruction a value: they
  * leave h and two bits a value (pattern, h != 0) in shared memory; warps 1-3
- * write h out and sum the bits by row and by column beside the next tile. */
+ * write h out and sum the bits by row and by column beside the next tile.
+ *
+ * M 16384, K 2048, N 5632, gated, one H200: 1.04 ms, counting 1.06, where two
+ * cuBLASLt products and a kernel for act(g) u take 1.06. A bias decided at
+ * compile time made no difference here. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/product.cuh"
 

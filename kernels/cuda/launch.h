@@ -29,10 +29,10 @@ extern "C" {
 
 struct CUstream_st; /* cudaStream_t points to it */
 
-#define TWP_TILE 256           /* columns of a TwELL tile */
-#define TWP_ROUTE_ROWS 64      /* rows that one block of route looks at */
-#define TWP_PART 128           /* columns that one partial l1 sums */
-#define TWP_HISTOGRAM (65 + 129 + 257)
+#define TWP_TILE       256 /* columns of a TwELL tile */
+#define TWP_ROUTE_ROWS 64  /* rows that one block of route looks at */
+#define TWP_PART       128 /* columns that one partial l1 sums */
+#define TWP_HISTOGRAM  (65 + 129 + 257)
 
 /* Definitions that the kernels count, in this order. */
 enum twp_def { TWP_GATE, TWP_HIDDEN, TWP_DEFS };
@@ -63,20 +63,20 @@ struct twp_list {
  * Rows with skip set count in nnz and l1 alone. */
 struct twp_counts {
     bool is_on;
-    uint32_t defs;            /* bit d: definition d is wanted */
-    const uint8_t *skip;      /* [rows] not zero: left out, or NULL */
-    uint32_t *nnz[TWP_DEFS];  /* [rows], written, not added */
+    uint32_t defs;           /* bit d: definition d is wanted */
+    const uint8_t *skip;     /* [rows] not zero: left out, or NULL */
+    uint32_t *nnz[TWP_DEFS]; /* [rows], written, not added */
     uint32_t *fired[TWP_DEFS];
     uint32_t *first[TWP_DEFS]; /* [cols] least row; UINT32_MAX: none */
     uint32_t *last[TWP_DEFS];  /* [cols] greatest row + 1; 0: none */
     float *l1;                 /* [rows], written */
     uint32_t *histogram;       /* [TWP_HISTOGRAM] tiles of 64, 128, 256 */
     uint32_t *overflow_tiles, *overflow_rows, *dense_rows; /* one each */
-    unsigned long long *bad;   /* least row << 32 | neuron of an h that isn't
-                                * finite; all ones: none */
+    unsigned long long *bad; /* least row << 32 | neuron of an h that isn't
+                              * finite; all ones: none */
 };
 
-struct twp_rows { /* which rows a product runs over */
+struct twp_rows {          /* which rows a product runs over */
     int32_t rows;          /* at most */
     const int32_t *actual; /* how many indeed, or NULL: rows */
     const int32_t *list;   /* [rows] their numbers, ascending; NULL: all */
@@ -87,9 +87,8 @@ struct twp_device {
     int number, multiprocessors;
 };
 
-TW_MUST_USE enum tw_status twp_device_open(int number,
-                                           struct twp_device *device,
-                                           struct tw_error *err);
+TW_MUST_USE enum tw_status
+twp_device_open(int number, struct twp_device *device, struct tw_error *err);
 
 /* How a matrix [rows][cols] of 16-bit numbers, rows `stride` apart (a multiple
  * of 8), is read: boxes of 128 rows by 64 columns, zeros outside. */
@@ -114,9 +113,9 @@ TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
 struct twp_route_args {
     struct twp_packed in;
     int32_t rows;
-    int32_t row_limit;    /* rows with more non-zeros are routed */
-    bool is_dense;        /* every row is dense already: sums only */
-    uint8_t *is_routed;   /* [rows], written; may be NULL where is_dense */
+    int32_t row_limit;     /* rows with more non-zeros are routed */
+    bool is_dense;         /* every row is dense already: sums only */
+    uint8_t *is_routed;    /* [rows], written; may be NULL where is_dense */
     int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written; likewise */
     struct twp_counts counts;
 };
@@ -127,13 +126,13 @@ TW_MUST_USE enum tw_status tw_launch_route(const struct twp_device *device,
                                            struct tw_error *err);
 
 struct twp_gather_args {
-    const void *x;        /* [rows][k] */
+    const void *x; /* [rows][k] */
     int32_t rows, k;
     const uint8_t *is_routed;
     const int32_t *block_routed;
-    void *out;            /* [rows][k] */
-    int32_t *list;        /* [rows] */
-    int32_t *actual;      /* rows gathered */
+    void *out;       /* [rows][k] */
+    int32_t *list;   /* [rows] */
+    int32_t *actual; /* rows gathered */
 };
 
 TW_MUST_USE enum tw_status tw_launch_gather(const struct twp_gather_args *args,
@@ -145,14 +144,14 @@ struct twp_unpack_args {
     struct twp_list list;     /* hide writes it, add reads it */
     const uint8_t *is_routed; /* [rows] left alone; NULL: none */
     int32_t rows, d;
-    const void *x;            /* [rows][d]; gated only */
-    const void *up;           /* [cols][d]; NULL: plain */
-    const void *down;         /* [cols][d], W_down transposed */
+    const void *x;                    /* [rows][d]; gated only */
+    const void *up;                   /* [cols][d]; NULL: plain */
+    const void *down;                 /* [cols][d], W_down transposed */
     const float *up_bias, *down_bias; /* or NULL */
-    const void *residual;     /* [rows][d] or NULL; may be y */
-    void *y;                  /* [rows][d] */
+    const void *residual;             /* [rows][d] or NULL; may be y */
+    void *y;                          /* [rows][d] */
     struct twp_counts counts;
-    int variant;              /* 0: the fastest known; tests try others */
+    int variant; /* 0: the fastest known; tests try others */
 };
 
 TW_MUST_USE enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
@@ -168,10 +167,10 @@ struct twp_hidden_args {
     struct twp_rows rows;
     int32_t k, cols;
     struct tw_activation activation;
-    void *h;               /* [rows][stride] */
-    int64_t stride;        /* a multiple of 8 */
-    uint32_t *count;       /* count words to write, or NULL; by list */
-    float *l1_part;        /* [rows][cols / TWP_PART, up] if counts.is_on */
+    void *h;         /* [rows][stride] */
+    int64_t stride;  /* a multiple of 8 */
+    uint32_t *count; /* count words to write, or NULL; by list */
+    float *l1_part;  /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;
 };
 
@@ -184,10 +183,10 @@ struct twp_down_args {
     const struct twp_map *h, *down; /* host; [rows][cols], [d][cols] */
     struct twp_rows rows;
     int32_t cols, d;
-    const float *bias;     /* zeros at its end, or NULL */
-    const void *residual;  /* [..][d] by list, or NULL; may be y */
-    void *y;               /* [..][d] by list */
-    const float *l1_part;  /* summed into counts.l1 where counts.is_on */
+    const float *bias;    /* zeros at its end, or NULL */
+    const void *residual; /* [..][d] by list, or NULL; may be y */
+    void *y;              /* [..][d] by list */
+    const float *l1_part; /* summed into counts.l1 where counts.is_on */
     struct twp_counts counts;
 };
 
@@ -197,12 +196,10 @@ TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,
                                           struct tw_error *err);
 
 /* out[cols][stride_out] = in[rows][stride_in]^T, 16-bit numbers. */
-TW_MUST_USE enum tw_status tw_launch_transpose(void *out, int64_t stride_out,
-                                               const void *in,
-                                               int64_t stride_in, int32_t rows,
-                                               int32_t cols,
-                                               struct CUstream_st *stream,
-                                               struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_launch_transpose(void *out, int64_t stride_out, const void *in,
+                    int64_t stride_in, int32_t rows, int32_t cols,
+                    struct CUstream_st *stream, struct tw_error *err);
 
 #ifdef __cplusplus
 }

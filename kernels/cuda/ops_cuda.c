@@ -203,12 +203,10 @@ static enum tw_status cuda_start(void *ctx, const struct tw_batch *batch,
 }
 
 /* The next counts' block of this batch, cleared. */
-static enum tw_status take_pending(struct twp_cuda *cuda,
-                                   const struct tw_ffn *ffn,
-                                   const struct tw_probes *probes,
-                                   struct tw_layer_obs *obs,
-                                   struct twp_counts *counts,
-                                   struct tw_error *err)
+static enum tw_status
+take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
+             const struct tw_probes *probes, struct tw_layer_obs *obs,
+             struct twp_counts *counts, struct tw_error *err)
 {
     int32_t rows = (int32_t)cuda->batch->rows;
     enum tw_status status = twp_counts_defs(probes, &counts->defs, err);
@@ -225,8 +223,8 @@ static enum tw_status take_pending(struct twp_cuda *cuda,
         cuda->pending_room = room;
     }
     struct pending *p = &cuda->pending[cuda->pendings];
-    status = grow(cuda, &p->memory, &p->bytes, twp_counts_bytes(rows, ffn->f),
-                  err);
+    status =
+        grow(cuda, &p->memory, &p->bytes, twp_counts_bytes(rows, ffn->f), err);
     if (status != TW_OK)
         return status;
     twp_counts_carve(rows, ffn->f, p->memory, counts);
@@ -246,8 +244,8 @@ static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
 {
     struct twp_cuda *cuda = ctx;
     int32_t rows = (int32_t)cuda->batch->rows;
-    struct twp_ffn_call call = {.y = y, .x = x, .residual = residual,
-                                .rows = rows};
+    struct twp_ffn_call call = {
+        .y = y, .x = x, .residual = residual, .rows = rows};
     if (obs && obs->magnitude)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot count magnitudes");
