@@ -29,6 +29,7 @@ struct cuda_case {
     int row_limit;  /* -1: none */
     int skip_every; /* every n-th row is skipped; 0: none */
     int variant;
+    bool is_captured; /* into a graph that runs twice */
     /* Made. */
     float *x, *residual, *gate, *up, *down, *gate_bias, *up_bias, *down_bias;
     uint8_t *row_class;
@@ -166,6 +167,42 @@ static inline void *upload(const float *v, int64_t n)
     return memory;
 }
 
+static inline void launch_once(struct cuda_case *c, const struct tw_ffn *ffn,
+                               const struct twp_ffn_call *call,
+                               cudaStream_t stream)
+{
+    if (call->counts.is_on)
+        TW_OK_OR_FAIL(twp_counts_clear(&call->counts, call->rows, ffn->f,
+                                       stream, &c->err),
+                      c->err);
+    TW_OK_OR_FAIL(twp_ffn_run(ffn, &the_device, call, stream, &c->err), c->err);
+}
+
+static inline void launch_call(struct cuda_case *c, const struct tw_ffn *ffn,
+                               const struct twp_ffn_call *call)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t replay;
+    cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    cuda_ok(cudaDeviceSynchronize()); // the buffers are filled
+    if (c->is_captured) {
+        cuda_ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+        launch_once(c, ffn, call, stream);
+        cuda_ok(cudaStreamEndCapture(stream, &graph));
+        cuda_ok(cudaGraphInstantiate(&replay, graph, 0));
+        for (int run = 0; run < 2; run++)
+            cuda_ok(cudaGraphLaunch(replay, stream));
+        cuda_ok(cudaStreamSynchronize(stream));
+        cuda_ok(cudaGraphExecDestroy(replay));
+        cuda_ok(cudaGraphDestroy(graph));
+    } else {
+        launch_once(c, ffn, call, stream);
+    }
+    cuda_ok(cudaStreamSynchronize(stream));
+    cuda_ok(cudaStreamDestroy(stream));
+}
+
 /* Runs the layer on the device into y, obs, count and entry. */
 static inline void case_run(struct cuda_case *c)
 {
@@ -196,10 +233,8 @@ static inline void case_run(struct cuda_case *c)
         call.counts.skip = skip;
         TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &call.counts.defs, &c->err),
                       c->err);
-        TW_OK_OR_FAIL(twp_counts_clear(&call.counts, m, f, NULL, &c->err),
-                      c->err);
     }
-    TW_OK_OR_FAIL(twp_ffn_run(ffn, &the_device, &call, NULL, &c->err), c->err);
+    launch_call(c, ffn, &call);
     cuda_ok(cudaDeviceSynchronize());
     check_band(y, y_bytes);
     check_band(work, work_bytes);

@@ -348,6 +348,7 @@ START_TEST(runs_are_equal_counted_or_not)
     memcpy(l1, c.obs.l1, (size_t)c.rows * sizeof *l1);
     for (int run = 0; run < 20; run++) {
         c.is_off = run % 4 == 3;
+        c.is_captured = run % 3 == 2;
         case_run(&c);
         ck_assert_mem_eq(first, c.y_bits, n * 2);
         ck_assert_mem_eq(l1, c.obs.l1, (size_t)c.rows * sizeof *l1);
