@@ -198,7 +198,7 @@ static void say(const struct tw_bench_ffn_options *o,
 {
     for (int i = 0; i < o->n_nnz; i++) {
         const struct tw_bench_ffn_result *r = &results[i];
-        double ratio = (double)r->dense_median / (double)r->twell_median;
+        double ratio = r->speedup;
         fprintf(stderr,
                 "nnz %8.1f (%6.2f %%)  dense %9.3f ms  twell %9.3f ms  ",
                 r->nnz_mean, 100 * r->nnz_mean / (double)o->d_ff,

@@ -34,6 +34,7 @@ struct bench {
     uint8_t *row_class;
     struct tw_batch batch;
     int64_t *dense_ns, *twell_ns; /* [repetitions] */
+    double *ratio;                /* [repetitions] */
 };
 
 static int64_t now_ns(void)
@@ -86,9 +87,10 @@ static enum tw_status allocate(struct bench *b, struct tw_error *err)
     b->row_class = tw_calloc(m, 1);
     b->dense_ns = tw_calloc((size_t)o->repetitions, sizeof *b->dense_ns);
     b->twell_ns = tw_calloc((size_t)o->repetitions, sizeof *b->twell_ns);
+    b->ratio = tw_calloc((size_t)o->repetitions, sizeof *b->ratio);
     if ((!o->is_plain && !b->gate) || !b->up || !b->down || !b->host ||
         !b->host_y || !b->dense_y || !b->offset || !b->document || !b->start ||
-        !b->token || !b->row_class || !b->dense_ns || !b->twell_ns)
+        !b->token || !b->row_class || !b->dense_ns || !b->twell_ns || !b->ratio)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for the layer");
     for (size_t s = 0; s < seqs; s++) {
         b->document[s] = (int64_t)s;
@@ -180,6 +182,23 @@ static enum tw_status time_both(struct bench *b, struct tw_error *err)
     return status;
 }
 
+static int by_ratio(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of dense / twell over the pairs, as they were run. */
+static double paired_speedup(struct bench *b)
+{
+    int n = b->o->repetitions;
+    for (int i = 0; i < n; i++)
+        b->ratio[i] = (double)b->dense_ns[i] / (double)b->twell_ns[i];
+    qsort(b->ratio, (size_t)n, sizeof *b->ratio, by_ratio);
+    return n % 2 ? b->ratio[n / 2]
+                 : (b->ratio[n / 2 - 1] + b->ratio[n / 2]) / 2;
+}
+
 static int by_size(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -222,6 +241,7 @@ static enum tw_status report(struct bench *b, struct tw_bench_ffn_result *r,
             r->nnz_max = b->obs.nnz[i];
     }
     r->nnz_mean = (double)sum / (double)b->o->rows;
+    r->speedup = paired_speedup(b);
     spread(b->dense_ns, b->o->repetitions, &r->dense_median, &r->dense_min,
            &r->dense_mad);
     spread(b->twell_ns, b->o->repetitions, &r->twell_median, &r->twell_min,
@@ -258,10 +278,10 @@ static void fini(struct bench *b)
         b->ops->fini(b->ctx);
     }
     tw_layer_obs_fini(&b->obs);
-    void *owned[] = {b->gate,    b->up,      b->down,      b->host,
-                     b->host_y,  b->dense_y, b->offset,    b->document,
-                     b->start,   b->token,   b->row_class, b->dense_ns,
-                     b->twell_ns};
+    void *owned[] = {b->gate,     b->up,      b->down,      b->host,
+                     b->host_y,   b->dense_y, b->offset,    b->document,
+                     b->start,    b->token,   b->row_class, b->dense_ns,
+                     b->twell_ns, b->ratio};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         tw_free(owned[i]);
 }
@@ -301,8 +321,8 @@ double tw_bench_break_even(const struct tw_bench_ffn_result *results, int n)
 {
     for (int i = 0; i + 1 < n; i++) {
         const struct tw_bench_ffn_result *a = &results[i], *b = &results[i + 1];
-        double low = log((double)a->dense_median / (double)a->twell_median);
-        double high = log((double)b->dense_median / (double)b->twell_median);
+        double low = log(a->speedup);
+        double high = log(b->speedup);
         if (low >= 0 && high < 0)
             return exp(log(a->nnz_mean) +
                        (log(b->nnz_mean) - log(a->nnz_mean)) * low /

@@ -34,6 +34,8 @@ struct tw_bench_ffn_result {
     int64_t nnz_max, dense_rows;
     int64_t dense_median, dense_min, dense_mad;
     int64_t twell_median, twell_min, twell_mad;
+    double speedup;   /* median over pairs of neighbouring runs of dense /
+                       * twell: load that comes and goes meets both */
     double rel_error;   /* ||twell - dense|| / ||dense||, FFN alone */
     int64_t peak_bytes; /* of the process */
 };
