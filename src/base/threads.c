@@ -1,4 +1,9 @@
-/* A pool of threads over numbered pieces; one mutex, two conditions. */
+/* A pool of threads over numbered pieces; one mutex, two conditions.
+ *
+ * Regions follow each other within microseconds, and to wake a sleeping thread
+ * takes longer than many of them (milliseconds on virtual machines whose other
+ * core went idle): whoever waits looks for SPIN_NS first, giving the core away
+ * to others at each look, and only then sleeps. */
 #include <config.h>
 
 #include "base/threads.h"
@@ -9,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -17,21 +23,75 @@ struct worker {
     struct tw_threads *pool;
     int number;
     pthread_t thread;
+    _Atomic int cpu; /* where it ran last, -1: unknown */
 };
 
 struct tw_threads {
     int count, started;
     pthread_mutex_t mutex;
     pthread_cond_t work, done;
-    uint64_t generation; /* counts runs; a worker waits for the next one */
-    int busy;            /* workers still in this run */
-    bool is_ending;
+    _Atomic uint64_t generation; /* counts runs; workers wait for the next */
+    _Atomic int busy;            /* workers still in this run */
+    _Atomic bool is_ending;
     tw_piece_fn *fn;
     void *arg;
     int64_t pieces;
     _Atomic int64_t next;
     struct worker worker[];
 };
+
+#define SPIN_NS 200000
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Waits a little for a next run (or the end), then gives up. */
+static void look_for_work(struct tw_threads *pool, uint64_t seen)
+{
+    int64_t end = now_ns() + SPIN_NS;
+    while (atomic_load(&pool->generation) == seen &&
+           !atomic_load(&pool->is_ending) && now_ns() < end)
+        sched_yield();
+}
+
+/* Waits a little for the other workers of this run, then gives up. */
+static void look_for_end(struct tw_threads *pool)
+{
+    int64_t end = now_ns() + SPIN_NS;
+    while (atomic_load(&pool->busy) > 0 && now_ns() < end)
+        sched_yield();
+}
+
+/* A scheduler may leave two of us on one core and another idle for long: it
+ * wakes a thread where it last ran. A worker that finds one with a lower number
+ * on its core steps off it once; it is bound to nothing afterwards, for other
+ * processes have cores too. */
+static void step_aside(struct tw_threads *pool, int number)
+{
+    cpu_set_t all, others;
+    int cpu = sched_getcpu();
+    bool is_shared = false;
+    if (number > 0 && sched_getaffinity(0, sizeof all, &all) == 0 &&
+        CPU_COUNT(&all) >= pool->count) {
+        others = all;
+        for (int i = 0; i < number; i++) {
+            int taken = atomic_load(&pool->worker[i].cpu);
+            is_shared |= taken == cpu;
+            if (taken >= 0 && taken < CPU_SETSIZE)
+                CPU_CLR(taken, &others);
+        }
+        if (is_shared && CPU_COUNT(&others) > 0 &&
+            sched_setaffinity(0, sizeof others, &others) == 0) {
+            cpu = sched_getcpu();
+            sched_setaffinity(0, sizeof all, &all);
+        }
+    }
+    atomic_store(&pool->worker[number].cpu, cpu);
+}
 
 static void take_pieces(struct tw_threads *pool, int number)
 {
@@ -48,18 +108,21 @@ static void *worker_main(void *arg)
     struct worker *self = arg;
     struct tw_threads *pool = self->pool;
     uint64_t seen = 0;
-    pthread_mutex_lock(&pool->mutex);
     for (;;) {
+        look_for_work(pool, seen);
+        pthread_mutex_lock(&pool->mutex);
         while (pool->generation == seen && !pool->is_ending)
             pthread_cond_wait(&pool->work, &pool->mutex);
         if (pool->is_ending)
             break;
         seen = pool->generation;
         pthread_mutex_unlock(&pool->mutex);
+        step_aside(pool, self->number);
         take_pieces(pool, self->number);
         pthread_mutex_lock(&pool->mutex);
         if (--pool->busy == 0)
             pthread_cond_signal(&pool->done);
+        pthread_mutex_unlock(&pool->mutex);
     }
     pthread_mutex_unlock(&pool->mutex);
     return NULL;
@@ -74,11 +137,12 @@ enum tw_status tw_threads_create(int count, struct tw_threads **out,
     if (!pool)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for threads");
     pool->count = count;
+    pool->worker[0].cpu = -1;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
     for (int i = 1; i < count; i++) {
-        pool->worker[i] = (struct worker){.pool = pool, .number = i};
+        pool->worker[i] = (struct worker){.pool = pool, .number = i, .cpu = -1};
         int failed = pthread_create(&pool->worker[i].thread, NULL, worker_main,
                                     &pool->worker[i]);
         if (failed) {
@@ -99,6 +163,7 @@ void tw_threads_run(struct tw_threads *pool, tw_piece_fn *fn, void *arg,
             fn(arg, 0, piece);
         return;
     }
+    step_aside(pool, 0);
     pthread_mutex_lock(&pool->mutex);
     pool->fn = fn;
     pool->arg = arg;
@@ -109,6 +174,7 @@ void tw_threads_run(struct tw_threads *pool, tw_piece_fn *fn, void *arg,
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->mutex);
     take_pieces(pool, 0);
+    look_for_end(pool);
     pthread_mutex_lock(&pool->mutex);
     while (pool->busy > 0)
         pthread_cond_wait(&pool->done, &pool->mutex);
