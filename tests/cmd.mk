@@ -6,7 +6,8 @@ cmd_test_libs = libcmd.a $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 tests_test_output_SOURCES = tests/test_output.c tests/tw_check.h
 tests_test_output_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_output_LDADD = $(cmd_test_libs)
-tests_test_figure_SOURCES = tests/test_figure.c tests/tw_check.h
+tests_test_figure_SOURCES = tests/test_figure.c tests/figure_case.h \
+	tests/tw_check.h
 tests_test_figure_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_figure_LDADD = $(cmd_test_libs)
 endif
