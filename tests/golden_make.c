@@ -2,7 +2,6 @@
 
 #include "golden_make.h"
 
-#include <jansson.h>
 #include <math.h>
 
 #include "tw_files.h"
@@ -129,29 +128,25 @@ static void write_file(json_t *list, const char *file, const char *folder)
     json_decref(out.header);
 }
 
-static json_t *read_list(const char *from)
+json_t *golden_read(const char *from, const char *name)
 {
     json_error_t error;
-    json_t *list = json_load_file(tw_in(from, "tensors.json"), 0, &error);
-    ck_assert_msg(json_is_array(list), "%s: %s", from, error.text);
-    return list;
+    json_t *json = json_load_file(tw_in(from, name), 0, &error);
+    ck_assert_msg(json != NULL, "%s/%s: %s", from, name, error.text);
+    return json;
 }
 
-static void copy_config(const char *from, const char *folder)
+void golden_config(json_t *config, const char *folder)
 {
-    json_t *config = json_load_file(tw_in(from, "config.json"), 0, NULL);
-    ck_assert_ptr_nonnull(config);
     ck_assert_int_eq(json_dump_file(config, tw_in(folder, "config.json"), 0),
                      0);
-    json_decref(config);
 }
 
-void golden_make(const char *from, const char *folder)
+void golden_weights(json_t *list, const char *folder)
 {
-    json_t *list = read_list(from), *map = json_object(), *entry;
+    json_t *map = json_object(), *entry;
     const char *last = "";
     size_t i, files = 0;
-    copy_config(from, folder);
     json_array_foreach(list, i, entry)
     {
         struct part p = part_of(entry);
@@ -170,5 +165,14 @@ void golden_make(const char *from, const char *folder)
             0);
     json_decref(index);
     json_decref(map);
+}
+
+void golden_make(const char *from, const char *folder)
+{
+    json_t *config = golden_read(from, "config.json");
+    json_t *list = golden_read(from, "tensors.json");
+    golden_config(config, folder);
+    golden_weights(list, folder);
+    json_decref(config);
     json_decref(list);
 }

@@ -8,6 +8,7 @@
  * frequencies; without it losses differ by up to 0.003. */
 #include <config.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -16,22 +17,37 @@
 #include "tw_check.h"
 #include "tw_files.h"
 
+/* bits: of the type that the rotary frequencies were rounded to, 0: none. */
+enum { BF16_BITS = 8, F16_BITS = 11 };
 static const struct {
     const char *name;
-    bool has_rounded_rope;
+    int bits;
 } goldens[] = {
-    {"llama_silu", false},
-    {"llama_relu_tied", true},
-    {"llama_sparse_plain", true},
+    {"falcon_relu", 0},
+    {"gemma2", F16_BITS},
+    {"gpt2_gelu_new", 0},
+    {"gptneox_parallel", BF16_BITS},
+    {"llama_relu_tied", BF16_BITS},
+    {"llama_silu", 0},
+    {"llama_sparse_plain", BF16_BITS},
+    {"nemotron_relu2", BF16_BITS},
+    {"opt_relu", 0},
+    {"phi", F16_BITS},
+    {"qwen2_silu", F16_BITS},
+    {"qwen2_sparse_gated", BF16_BITS},
 };
 
-static void round_rope(struct tw_model *model)
+/* To nearest, ties to even; 2^-24 is the smallest half. */
+static void round_rope(struct tw_model *model, int bits)
 {
     for (int64_t i = 0; i < model->rope.dims / 2; i++) {
-        uint32_t bits;
-        memcpy(&bits, &model->inv_freq[i], sizeof bits);
-        bits += 0x7fff + (bits >> 16 & 1); /* to nearest, ties to even */
-        model->inv_freq[i] = tw_bf16_to_f32((uint16_t)(bits >> 16));
+        int exponent;
+        frexpf(model->inv_freq[i], &exponent);
+        exponent -= bits;
+        if (bits == F16_BITS && exponent < -24)
+            exponent = -24;
+        model->inv_freq[i] =
+            ldexpf(rintf(ldexpf(model->inv_freq[i], -exponent)), exponent);
     }
 }
 
@@ -49,9 +65,14 @@ START_TEST(goldens_are_met)
                 goldens[_i / 2].name);
         return;
     }
-    TW_OK_OR_FAIL(golden_open(place, place, &golden, &err), err);
-    if (goldens[_i / 2].has_rounded_rope)
-        round_rope(golden.model);
+    enum tw_status status = golden_open(place, place, &golden, &err);
+    if (status == TW_ERR_UNSUPPORTED) {
+        fprintf(stderr, "pending: %s\n", err.text);
+        return;
+    }
+    ck_assert_msg(status == TW_OK, "%s", err.text);
+    if (goldens[_i / 2].bits)
+        round_rope(golden.model, goldens[_i / 2].bits);
     golden_check(&golden, ops);
     golden_close(&golden);
 }
