@@ -7,10 +7,14 @@
 
 #include "model/family.h"
 
-static const struct tw_family *const families[] = {
-    &tw_family_llama,
-    &tw_family_llama_sparse,
-};
+#define ROWS(X)                                                                \
+    X(llama)                                                                   \
+    X(llama_sparse)
+
+#define DECLARE(name) extern const struct tw_family tw_family_##name;
+#define POINT(name)   &tw_family_##name,
+ROWS(DECLARE)
+static const struct tw_family *const families[] = {ROWS(POINT)};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 void tw_model_families(char *text, size_t size)
@@ -22,11 +26,17 @@ void tw_model_families(char *text, size_t size)
                                  i ? ", " : "", families[i]->model_type);
 }
 
+void tw_model_each_family(tw_family_fn *fn, void *arg)
+{
+    for (int i = 0; i < FAMILIES; i++)
+        fn(arg, families[i]->model_type, families[i]->note);
+}
+
 enum tw_status twp_family_find(const char *model_type,
                                const struct tw_family **family,
                                struct tw_error *err)
 {
-    char list[256];
+    char list[512];
     for (int i = 0; i < FAMILIES; i++)
         if (strcmp(families[i]->model_type, model_type) == 0) {
             *family = families[i];

@@ -14,7 +14,8 @@ static enum tw_status resolve(struct tw_model *model,
     struct tw_config *config = model->checkpoint.config;
     const char *said;
     char source[160] = "family";
-    enum tw_status status = twp_llama_resolve_shape(model, err);
+    enum tw_status status = twp_llama_shape(model, &twp_llama_sizes,
+                                            &(struct twp_rope_rules){0}, err);
     if (status == TW_OK)
         status = twp_size(model, "sparsity_new_intermediate_size", model->d_ff,
                           &model->d_ff, err);
@@ -35,6 +36,7 @@ static enum tw_status resolve(struct tw_model *model,
 
 const struct tw_family tw_family_llama_sparse = {
     .model_type = "llama_sparse_relu",
+    .note = "the paper's: ReLU whatever hidden_act says, gated or plain",
     .resolve = resolve,
     .bind = twp_llama_bind,
 };
