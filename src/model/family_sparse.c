@@ -27,6 +27,11 @@ static enum tw_status resolve(struct tw_model *model,
         status = tw_config_text_or(config, "hidden_act", "relu", &said, err);
     if (status != TW_OK)
         return status;
+    if (tw_config_has(config, "sparsity_new_intermediate_size"))
+        tw_config_override(config, "intermediate_size",
+                           "sparsity_new_intermediate_size counts");
+    if (strcmp(said, "relu") != 0)
+        tw_config_override(config, "hidden_act", "the family's code is ReLU");
     if (strcmp(said, "relu") != 0)
         snprintf(source, sizeof source,
                  "family (config.json says hidden_act '%.40s', the family's "
