@@ -28,6 +28,15 @@ enum tw_status twp_size(struct tw_model *model, const char *field,
     return TW_OK;
 }
 
+const char *twp_either(struct tw_model *model, const char *first,
+                       const char *second)
+{
+    struct tw_config *config = model->checkpoint.config;
+    return !tw_config_has(config, first) && tw_config_has(config, second)
+               ? second
+               : first;
+}
+
 static enum tw_status derive_sizes(struct tw_model *model,
                                    const struct twp_size_names *names,
                                    struct tw_error *err)
@@ -175,6 +184,22 @@ enum tw_status twp_activation(struct tw_model *model,
     if (status != TW_OK)
         return tw_error_set(err, status, "config.json: %s", cause.text);
     return TW_OK;
+}
+
+enum tw_status twp_activation_or(struct tw_model *model,
+                                 const struct tw_model_options *options,
+                                 const char *field, const char *fallback,
+                                 struct tw_error *err)
+{
+    struct tw_config *config = model->checkpoint.config;
+    const char *name;
+    enum tw_status status =
+        tw_config_text_or(config, field, fallback, &name, err);
+    if (status != TW_OK)
+        return status;
+    return twp_activation(
+        model, options, name,
+        tw_config_has(config, field) ? "config.json" : "family's default", err);
 }
 
 enum tw_status twp_activation_field(struct tw_model *model,

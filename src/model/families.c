@@ -9,7 +9,17 @@
 
 #define ROWS(X)                                                                \
     X(llama)                                                                   \
-    X(llama_sparse)
+    X(llama_sparse)                                                            \
+    X(bloom)                                                                   \
+    X(falcon)                                                                  \
+    X(gpt2)                                                                    \
+    X(gpt_neox)                                                                \
+    X(gptj)                                                                    \
+    X(nemotron)                                                                \
+    X(opt)                                                                     \
+    X(phi)                                                                     \
+    X(refined_web)                                                             \
+    X(refined_web_model)
 
 #define DECLARE(name) extern const struct tw_family tw_family_##name;
 #define POINT(name)   &tw_family_##name,
