@@ -76,6 +76,27 @@ static enum tw_status check_heads(const struct tw_model *model,
     return TW_OK;
 }
 
+/* Some tensor holds the heads' weights: sizes past the largest are a lie, which
+ * nothing must be allocated for. */
+static enum tw_status check_file(const struct tw_model *model,
+                                 struct tw_error *err)
+{
+    const struct tw_tensors *tensors = &model->checkpoint.tensors;
+    int64_t largest = 0, weights;
+    for (size_t i = 0; i < tensors->count; i++)
+        if (tensors->tensor[i].elements > largest)
+            largest = tensors->tensor[i].elements;
+    if (__builtin_mul_overflow(model->heads * model->head_dim, model->d_model,
+                               &weights) ||
+        weights > largest)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "config.json: %lld heads of %lld over a width of "
+                            "%lld, but no tensor is that large",
+                            (long long)model->heads, (long long)model->head_dim,
+                            (long long)model->d_model);
+    return TW_OK;
+}
+
 enum tw_status twp_sizes(struct tw_model *model,
                          const struct twp_size_names *names,
                          struct tw_error *err)
@@ -101,6 +122,8 @@ enum tw_status twp_sizes(struct tw_model *model,
     enum tw_status status = derive_sizes(model, names, err);
     if (status == TW_OK)
         status = check_heads(model, err);
+    if (status == TW_OK)
+        status = check_file(model, err);
     if (status == TW_OK &&
         tw_config_has(model->checkpoint.config, "quantization_config"))
         status = tw_error_set(err, TW_ERR_UNSUPPORTED,
