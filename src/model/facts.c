@@ -138,6 +138,36 @@ enum tw_status twp_sizes(struct tw_model *model,
     return status;
 }
 
+enum tw_status twp_optional(struct tw_model *model, const char *field,
+                            double fallback, double *value,
+                            struct tw_error *err)
+{
+    struct tw_config *config = model->checkpoint.config;
+    if (tw_config_is_null(config, field))
+        fallback = 0;
+    enum tw_status status =
+        tw_config_real_or(config, field, fallback, value, err);
+    if (status == TW_OK && !(*value >= 0 && *value <= INT_MAX))
+        return tw_error_set(err, TW_ERR_FORMAT,
+                            "config.json: %s %g is not between 0 and 2^31-1",
+                            field, *value);
+    return status;
+}
+
+enum tw_status twp_factor(struct tw_model *model, const char *field,
+                          double fallback, double *value, struct tw_error *err)
+{
+    struct tw_config *config = model->checkpoint.config;
+    enum tw_status status =
+        fallback > 0 ? tw_config_real_or(config, field, fallback, value, err)
+                     : tw_config_real(config, field, value, err);
+    if (status == TW_OK && !(*value > 0 && *value < 1e9))
+        return tw_error_set(err, TW_ERR_FORMAT,
+                            "config.json: %s %g is not more than 0", field,
+                            *value);
+    return status;
+}
+
 enum tw_status twp_norm_eps(struct tw_model *model, enum tw_norm_kind kind,
                             const char *field, double fallback,
                             struct tw_error *err)

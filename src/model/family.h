@@ -61,6 +61,16 @@ TW_MUST_USE enum tw_status twp_sizes(struct tw_model *model,
 const char *twp_either(struct tw_model *model, const char *first,
                        const char *second);
 
+/* A number of which null means none (0); absent: `fallback`. Negative ones are
+ * refused. */
+TW_MUST_USE enum tw_status twp_optional(struct tw_model *model,
+                                        const char *field, double fallback,
+                                        double *value, struct tw_error *err);
+/* A factor: more than 0. fallback 0: it must be there. */
+TW_MUST_USE enum tw_status twp_factor(struct tw_model *model, const char *field,
+                                      double fallback, double *value,
+                                      struct tw_error *err);
+
 /* model->norm: its kind, and eps from `field`, between 0 and 1. */
 TW_MUST_USE enum tw_status twp_norm_eps(struct tw_model *model,
                                         enum tw_norm_kind kind,
@@ -118,13 +128,17 @@ void twp_learned_positions(struct tw_model *model);
 TW_MUST_USE enum tw_status twp_alibi(struct tw_model *model,
                                      struct tw_error *err);
 
-/* Which layers see a window: layer_types where config.json has it, else
- * is_sliding(number, pattern). Sets layer->attention.window to `window` there.
- * NULL is_sliding: none. */
-TW_MUST_USE enum tw_status twp_windows(struct tw_model *model, int64_t window,
-                                       bool (*is_sliding)(int64_t number,
-                                                          int64_t pattern),
-                                       int64_t pattern, struct tw_error *err);
+/* Which layers see only a window of the last keys: those that layer_types calls
+ * so, where config.json has it, else those of is_sliding(number, pattern). */
+struct twp_windows {
+    int64_t window; /* keys; 0: all after all */
+    bool (*is_sliding)(int64_t number, int64_t pattern); /* NULL: none */
+    int64_t pattern;
+    const struct tw_rope *rope; /* of such layers; NULL: as all */
+};
+TW_MUST_USE enum tw_status twp_windows(struct tw_model *model,
+                                       const struct twp_windows *windows,
+                                       struct tw_error *err);
 
 /* ---- tensors ------------------------------------------------------------ */
 

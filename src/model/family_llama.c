@@ -74,32 +74,43 @@ enum tw_status twp_llama_resolve(struct tw_model *model,
 }
 
 enum tw_status twp_llama_flags(struct tw_model *model, bool is_tied,
+                               const char *attn_bias, const char *ffn_bias,
                                struct twp_form *form, struct tw_error *err)
 {
     struct tw_config *config = model->checkpoint.config;
-    bool has_attn_bias = false;
+    bool has_bias = false;
     enum tw_status status = tw_config_bool_or(config, "tie_word_embeddings",
                                               is_tied, &form->is_tied, err);
-    if (status == TW_OK)
-        status = tw_config_bool_or(config, "attention_bias", false,
-                                   &has_attn_bias, err);
-    if (status == TW_OK)
-        status = tw_config_bool_or(config, "mlp_bias", false,
-                                   &form->has_ffn_bias, err);
-    form->has_qkv_bias = form->has_o_bias = has_attn_bias;
+    if (status == TW_OK && attn_bias) {
+        status = tw_config_bool_or(config, attn_bias, false, &has_bias, err);
+        form->has_qkv_bias = form->has_o_bias = has_bias;
+    }
+    if (status == TW_OK && ffn_bias)
+        status = tw_config_bool_or(config, ffn_bias, false, &form->has_ffn_bias,
+                                   err);
     return status;
 }
 
 enum tw_status twp_llama_bind(struct tw_model *model, struct tw_error *err)
 {
     struct twp_form form = twp_llama_form;
-    enum tw_status status = twp_llama_flags(model, false, &form, err);
+    enum tw_status status =
+        twp_llama_flags(model, false, "attention_bias", "mlp_bias", &form, err);
     return status == TW_OK ? twp_bind(model, &form, err) : status;
 }
 
 const struct tw_family tw_family_llama = {
     .model_type = "llama",
     .note = "any hidden_act: ReluLLaMA, ProSparse (fatrelu), SmolLM",
+    .resolve = twp_llama_resolve,
+    .bind = twp_llama_bind,
+};
+
+/* SparseLLM's files of ProSparse models name their own code, which is Llama's
+ * with fatrelu. */
+const struct tw_family tw_family_sparsellama = {
+    .model_type = "sparsellama",
+    .note = "ProSparse: Llama with fatrelu",
     .resolve = twp_llama_resolve,
     .bind = twp_llama_bind,
 };

@@ -23,9 +23,12 @@ TW_MUST_USE enum tw_status twp_llama_shape(struct tw_model *model,
 TW_MUST_USE enum tw_status
 twp_llama_resolve(struct tw_model *model,
                   const struct tw_model_options *options, struct tw_error *err);
-/* attention_bias, mlp_bias and tie_word_embeddings (is_tied where it is not
- * given) into the form. */
+/* tie_word_embeddings (is_tied where config.json says nothing), the field of
+ * biases of q, k, v and o, and that of the feed-forward layer, into the form.
+ * NULL: the family has no such field, the form keeps what it has. */
 TW_MUST_USE enum tw_status twp_llama_flags(struct tw_model *model, bool is_tied,
+                                           const char *attn_bias,
+                                           const char *ffn_bias,
                                            struct twp_form *form,
                                            struct tw_error *err);
 /* Flags and form of Llama itself. */

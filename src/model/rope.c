@@ -54,7 +54,7 @@ static void note_rope(struct tw_model *model, const struct twp_scaling *s,
     char *text = model->position_text;
     size_t used = strlen(text), size = sizeof model->position_text;
     used += (size_t)snprintf(text + used, size - used, "%stheta %g",
-                             used ? ", " : "rope ", s->theta);
+                             used ? " " : "rope ", s->theta);
     if (used < size && s->rope->dims != model->head_dim)
         used += (size_t)snprintf(text + used, size - used, ", %lld of %lld",
                                  (long long)s->rope->dims,

@@ -26,9 +26,9 @@ static enum tw_status read_type(struct tw_model *model, int64_t number,
     return TW_OK;
 }
 
-enum tw_status twp_windows(struct tw_model *model, int64_t window,
-                           bool (*is_sliding)(int64_t number, int64_t pattern),
-                           int64_t pattern, struct tw_error *err)
+enum tw_status twp_windows(struct tw_model *model,
+                           const struct twp_windows *windows,
+                           struct tw_error *err)
 {
     size_t types = 0;
     enum tw_status status =
@@ -39,11 +39,16 @@ enum tw_status twp_windows(struct tw_model *model, int64_t window,
                               "%lld",
                               types, (long long)model->layers);
     for (int64_t l = 0; status == TW_OK && l < model->layers; l++) {
-        bool slides = !types && is_sliding && is_sliding(l, pattern);
+        struct tw_layer *layer = &model->layer[l];
+        bool slides = !types && windows->is_sliding &&
+                      windows->is_sliding(l, windows->pattern);
         if (types)
             status = read_type(model, l, &slides, err);
-        if (slides)
-            model->layer[l].attention.window = window;
+        if (!slides)
+            continue;
+        layer->attention.window = windows->window;
+        if (windows->rope)
+            layer->rope = windows->rope;
     }
     return status;
 }
