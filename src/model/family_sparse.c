@@ -56,12 +56,27 @@ static const struct naming namings[] = {
 };
 enum { NAMINGS = sizeof namings / sizeof *namings };
 
-static const struct tw_tensor *first_down(const struct tw_model *model,
-                                          const struct naming *naming)
+static const struct tw_tensor *find_down(const struct tw_model *model,
+                                         const struct naming *naming,
+                                         int64_t layer)
 {
     char name[80];
-    snprintf(name, sizeof name, "model.layers.0.%s", naming->down);
+    snprintf(name, sizeof name, "model.layers.%lld.%s", (long long)layer,
+             naming->down);
     return tw_tensors_find(&model->checkpoint.tensors, name);
+}
+
+/* Is every down_proj [d_ff][d_model]? */
+static bool are_all_flipped(const struct tw_model *model,
+                            const struct naming *naming)
+{
+    for (int64_t l = 0; l < model->layers; l++) {
+        const struct tw_tensor *down = find_down(model, naming, l);
+        if (!down || down->dims != 2 || down->shape[0] != model->d_ff ||
+            down->shape[1] != model->d_model)
+            return false;
+    }
+    return true;
 }
 
 /* The naming of the file; NULL: Llama's own. A down_proj stored as [d_ff]
@@ -74,21 +89,20 @@ static enum tw_status find_naming(struct tw_model *model,
     bool is_hybrid = false;
     *naming = NULL;
     for (int i = 0; i < NAMINGS - 1; i++)
-        if (first_down(model, &namings[i]))
+        if (find_down(model, &namings[i], 0))
             *naming = &namings[i];
     enum tw_status status =
         tw_config_bool_or(model->checkpoint.config,
                           "sparsity_use_hybrid_kernel", false, &is_hybrid, err);
-    const struct tw_tensor *down = first_down(model, hybrid);
-    if (status != TW_OK || *naming || !down || down->dims != 2)
+    if (status != TW_OK || *naming || !are_all_flipped(model, hybrid))
         return status;
-    if (is_hybrid && model->d_ff == model->d_model)
+    bool is_square = model->d_ff == model->d_model;
+    if (is_square && is_hybrid)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "config.json: sparsity_use_hybrid_kernel with "
                             "intermediate_size equal to hidden_size: which "
                             "way down_proj is stored cannot be told");
-    if (down->shape[0] == model->d_ff && down->shape[1] == model->d_model &&
-        model->d_ff != model->d_model)
+    if (!is_square)
         *naming = hybrid;
     return TW_OK;
 }
