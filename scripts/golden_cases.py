@@ -115,6 +115,8 @@ case("qwen2_window", "qwen2", BRAIN, use_sliding_window=True, sliding_window=8,
 case("qwen2_tied", "qwen2", HALF, tie_word_embeddings=True, num_key_value_heads=1)
 case("qwen2_old", "qwen2", dict(json=dict(layer_types=None, rope_parameters=None,
                                           rope_theta=1000000.0)))
+case("qwen2_window_old", "qwen2", dict(json=dict(layer_types=None)), use_sliding_window=True,
+     sliding_window=8, max_window_layers=1)
 case("qwen3", "qwen3")
 case("qwen3_bias", "qwen3", BRAIN, attention_bias=True, hidden_act="relu",
      tie_word_embeddings=True)
@@ -130,6 +132,13 @@ case("gemma2_bare", "gemma2", BRAIN, sliding_window=16, query_pre_attn_scalar=24
      attn_logit_softcapping=None, final_logit_softcapping=None, hidden_size=40)
 case("gemma2_caps", "gemma2", HALF, sliding_window=8, query_pre_attn_scalar=16,
      attn_logit_softcapping=5.0, final_logit_softcapping=4.0, num_hidden_layers=3)
+case("gemma2_old", "gemma2", {**BRAIN, **dict(json=dict(
+    layer_types=None, rope_parameters=None, rope_theta=5000.0))}, sliding_window=8,
+    query_pre_attn_scalar=16, num_hidden_layers=3)
+case("gemma3_old", "gemma3_text", {**BRAIN, **dict(json=dict(
+    layer_types=None, rope_parameters=None, rope_theta=500000.0, rope_local_base_freq=5000.0,
+    rope_scaling=dict(rope_type="linear", factor=8.0), sliding_window_pattern=2))},
+    sliding_window=8, query_pre_attn_scalar=16, num_hidden_layers=3)
 case("gemma3", "gemma3_text", sliding_window=8, query_pre_attn_scalar=16, num_hidden_layers=3,
      layer_types=["sliding_attention", "full_attention", "sliding_attention"])
 case("gemma3_linear", "gemma3_text", BRAIN, sliding_window=16, query_pre_attn_scalar=20,
@@ -145,6 +154,7 @@ case("olmo2_relu", "olmo2", BRAIN, hidden_act="relu", tie_word_embeddings=True,
      attention_bias=True, num_key_value_heads=4)
 case("olmo2_half", "olmo2", HALF, hidden_size=48, num_attention_heads=6)
 case("stablelm", "stablelm")
+case("stablelm_old", "stablelm", dict(json=dict(rope_parameters=None, rope_theta=5000.0)))
 case("stablelm_bias", "stablelm", BRAIN, use_qkv_bias=True, hidden_act="relu",
      tie_word_embeddings=True)
 case("stablelm_parallel", "stablelm", HALF, use_parallel_residual=True, qk_layernorm=True,
@@ -153,6 +163,8 @@ case("smollm3", "smollm3", no_rope_layers=[1, 0])
 case("smollm3_tied", "smollm3", BRAIN, no_rope_layers=[0, 1], hidden_act="relu",
      tie_word_embeddings=True, attention_bias=True)
 case("smollm3_interval", "smollm3", HALF, no_rope_layer_interval=2, mlp_bias=True)
+case("smollm3_window", "smollm3", dict(json=dict(layer_types=None)), use_sliding_window=True,
+     sliding_window=8, no_rope_layers=[1, 0])
 case("granite", "granite", embedding_multiplier=3.0, residual_multiplier=0.22,
      attention_multiplier=0.2, logits_scaling=2.0)
 case("granite_bias", "granite", BRAIN, attention_bias=True, mlp_bias=True, hidden_act="relu",
@@ -170,6 +182,11 @@ case("phi3_longrope", "phi3", dict(json=dict(original_max_position_embeddings=64
      max_position_embeddings=256, original_max_position_embeddings=64, **rope(
          "longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.5, 2.0, 3.0, 4.0],
          original_max_position_embeddings=64))
+case("phi3_old", "phi3", {**BRAIN, **dict(json=dict(
+    rope_parameters=None, rope_theta=5000.0, original_max_position_embeddings=64,
+    rope_scaling=dict(type="longrope", short_factor=[1.0, 1.2, 1.4, 1.6],
+                      long_factor=[2.0] * 4)))}, max_position_embeddings=128,
+    original_max_position_embeddings=64)
 
 # The GPTs and their kin
 case("opt", "opt")
