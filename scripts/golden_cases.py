@@ -133,7 +133,8 @@ case("gemma2_bare", "gemma2", BRAIN, sliding_window=16, query_pre_attn_scalar=24
 case("gemma2_caps", "gemma2", HALF, sliding_window=8, query_pre_attn_scalar=16,
      attn_logit_softcapping=5.0, final_logit_softcapping=4.0, num_hidden_layers=3)
 case("gemma2_old", "gemma2", {**BRAIN, **dict(json=dict(
-    layer_types=None, rope_parameters=None, rope_theta=5000.0))}, sliding_window=8,
+    layer_types=None, rope_parameters=None, rope_theta=5000.0, attn_logit_softcapping=None,
+    final_logit_softcapping=None))}, sliding_window=8,
     query_pre_attn_scalar=16, num_hidden_layers=3)
 case("gemma3_old", "gemma3_text", {**BRAIN, **dict(json=dict(
     layer_types=None, rope_parameters=None, rope_theta=500000.0, rope_local_base_freq=5000.0,
