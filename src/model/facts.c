@@ -262,6 +262,9 @@ enum tw_status twp_activation_field(struct tw_model *model,
     const char *name;
     enum tw_status status =
         tw_config_text(model->checkpoint.config, field, &name, err);
+    if (status == TW_OK && options->activation)
+        tw_config_override(model->checkpoint.config, field,
+                           "--activation is given");
     if (status == TW_OK)
         status = twp_activation(model, options, name, "config.json", err);
     return status;

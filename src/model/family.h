@@ -199,7 +199,7 @@ struct twp_form {
     const char *q, *k, *v, *o;
     const char *qkv; /* one tensor: rows of q, then k, then v */
     const char *q_norm, *k_norm;
-    const char *gate, *up, *down;
+    const char *gate, *up, *down; /* down NULL: the family binds all three */
     const char *gate_up; /* one tensor: rows of gate, then up */
     enum twp_qk_norm qk_norm;
     bool is_qkv_grouped; /* instead: for each key-value head its q's, k, v */

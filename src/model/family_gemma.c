@@ -31,9 +31,16 @@ static enum tw_status read_activation(struct tw_model *model,
             tw_config_text_or(config, "hidden_activation", NULL, &name, err);
     if (status != TW_OK)
         return status;
+    if (options->activation)
+        tw_config_override(config, name ? "hidden_activation" : "hidden_act",
+                           "--activation is given");
+    else if (name && tw_config_has(config, "hidden_act"))
+        tw_config_override(config, "hidden_act", "hidden_activation counts");
     if (name)
         return twp_activation(model, options, name,
                               "config.json, hidden_activation", err);
+    if (strcmp(older, "gelu") == 0 && !options->activation)
+        tw_config_override(config, "hidden_act", "the family's " TANH);
     if (strcmp(older, "gelu") == 0)
         return twp_activation(model, options, TANH,
                               "family (config.json says hidden_act 'gelu', "
