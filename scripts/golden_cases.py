@@ -18,6 +18,7 @@ class Case:
     add: dict = field(default_factory=dict)        # {name: (type, shape)} nobody uses
     act: str = None             # where hidden_act does not say it
     attention: str = "eager"
+    length: int = 40            # of each sequence
     patch: object = None
     reshape: object = None
 
@@ -225,7 +226,8 @@ case("falcon_11b", "falcon", {**HALF, **FALCON}, new_decoder_architecture=True, 
      num_ln_in_parallel_attn=1, tie_word_embeddings=False)
 case("falcon_rw", "falcon", {**HALF, **ALIBI, **FALCON}, multi_query=False,
      parallel_attn=False, alibi=True, bias=True)
-case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu"}, multi_query=False,
+# positions past 256 are rounded
+case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu", "length": 280}, multi_query=False,
      parallel_attn=False, alibi=True, bias=True, activation="relu", num_attention_heads=32,
      hidden_size=64, ffn_hidden_size=96)
 case("falcon_serial", "falcon", dict(act="relu"), multi_query=True, parallel_attn=False,

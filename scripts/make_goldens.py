@@ -36,7 +36,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from golden_cases import CASES
 
-SEQUENCES, LENGTH, NEAR = 2, 40, 1e-5
+SEQUENCES, NEAR = 2, 1e-5
 TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16",
          torch.bool: "BOOL"}
 MASK = (1 << 64) - 1
@@ -146,10 +146,10 @@ def record(model, act):
     h, near, is_gated = [], [], any(n.endswith(GATE) for n, _ in model.named_modules())
 
     def keep_h(module, args):
-        h.append(args[0].detach().reshape(SEQUENCES * LENGTH, -1))
+        h.append(args[0].detach().flatten(0, -2))
 
     def keep_near(module, args, out):
-        z = out.detach().reshape(SEQUENCES * LENGTH, -1)
+        z = out.detach().flatten(0, -2)
         fused = any(module is m for n, m in model.named_modules() if n.endswith("gate_up_proj"))
         near.append(near_boundary(act.removeprefix("both:"), z.chunk(2, 1)[0] if fused else z))
 
@@ -174,7 +174,7 @@ def answer(folder, case, seed):
     config = model.config
     act = case.act or getattr(config, "hidden_act", None) or "gelu_new"
     h, near = record(model, act)
-    ids = torch.randint(0, config.vocab_size, (SEQUENCES, LENGTH),
+    ids = torch.randint(0, config.vocab_size, (SEQUENCES, case.length),
                         generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         logits = model(ids, use_cache=False).logits
