@@ -15,9 +15,10 @@ class Case:
     json: dict = field(default_factory=dict)       # config.json as read: {field: value}
     published: dict = field(default_factory=dict)  # what only our program reads
     rename: object = None       # name -> name, as older files have it
-    add: dict = field(default_factory=dict)        # tensors that nobody uses
+    add: dict = field(default_factory=dict)        # {name: (type, shape)} nobody uses
     act: str = None             # where hidden_act does not say it
     attention: str = "eager"
+    length: int = 40            # of each sequence
     patch: object = None
     reshape: object = None
 
@@ -40,7 +41,7 @@ BASE = {
     "bloom": dict(vocab_size=128, hidden_size=32, n_layer=2, n_head=4),
 }
 CASES = []
-HALF, BRAIN = dict(dtype="float16"), dict(dtype="bfloat16")
+HALF, BRAIN = dict(dtype="float16", shard="16KB"), dict(dtype="bfloat16")
 
 
 def case(name, model_type, options=None, **config):
@@ -98,7 +99,7 @@ case("minicpm_deep", "llama", {**HALF, **dict(
                                                  dim_model_base=48),
     published=dict(model_type="minicpm"))}, hidden_size=48, hidden_act="relu",
     num_hidden_layers=3, num_key_value_heads=4)
-PREDICTOR = {f"model.layers.{i}.mlp.predictor.{n}.weight": [8, 32] for i in (0, 1)
+PREDICTOR = {f"model.layers.{i}.mlp.predictor.{n}.weight": ("F32", [8, 32]) for i in (0, 1)
              for n in ("fc1", "fc2")}
 case("bamboo", "mistral", dict(act="both:relu", patch=patches.drelu, published=dict(
     model_type="bamboo")), hidden_act="relu", sliding_window=None)
@@ -199,7 +200,7 @@ case("opt_bare", "opt", enable_bias=False, layer_norm_elementwise_affine=False)
 case("opt_no_final", "opt", {**BRAIN, "rename": lambda n: n.removeprefix("model.")},
      _remove_final_layer_norm=True)
 LEGACY = {f"transformer.h.{i}.attn.{n}": s for i in (0, 1)
-          for n, s in (("bias", [1, 1, 64, 64]), ("masked_bias", [1]))}
+          for n, s in (("bias", ("F32", [1, 1, 64, 64])), ("masked_bias", ("F16", [])))}
 case("gpt2", "gpt2")
 case("gpt2_relu", "gpt2", BRAIN, activation_function="relu", n_inner=75, vocab_size=131)
 case("gpt2_legacy", "gpt2", {**HALF, **dict(
@@ -210,8 +211,8 @@ case("gpt2_scaled", "gpt2", dict(shard="16KB"), scale_attn_by_inverse_layer_idx=
 case("gpt2_unscaled", "gpt2", scale_attn_weights=False, activation_function="gelu", n_embd=48,
      n_head=3)
 NEOX = {f"gpt_neox.layers.{i}.attention.{n}": s for i in (0, 1)
-        for n, s in (("bias", [1, 1, 64, 64]), ("masked_bias", [1]),
-                     ("rotary_emb.inv_freq", [1]))}
+        for n, s in (("bias", ("BOOL", [1, 1, 64, 64])), ("masked_bias", ("F16", [])),
+                     ("rotary_emb.inv_freq", ("F16", [1])))}
 case("gpt_neox", "gpt_neox", dict(add=NEOX))
 case("gpt_neox_serial", "gpt_neox", BRAIN, use_parallel_residual=False, hidden_act="relu",
      **rope("default", partial_rotary_factor=1.0))
@@ -243,7 +244,8 @@ case("falcon_11b", "falcon", {**HALF, **FALCON}, new_decoder_architecture=True, 
      num_ln_in_parallel_attn=1, tie_word_embeddings=False)
 case("falcon_rw", "falcon", {**HALF, **ALIBI, **FALCON}, multi_query=False,
      parallel_attn=False, alibi=True, bias=True)
-case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu"}, multi_query=False,
+# positions past 256 are rounded
+case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu", "length": 280}, multi_query=False,
      parallel_attn=False, alibi=True, bias=True, activation="relu", num_attention_heads=32,
      hidden_size=64, ffn_hidden_size=96)
 case("falcon_serial", "falcon", dict(act="relu"), multi_query=True, parallel_attn=False,
