@@ -21,6 +21,10 @@ for family in llama llama_sparse_relu qwen2_sparse_relu mistral qwen2 qwen3 \
     minicpm bamboo sparsellama; do
     claim "info --list knows $family" grep -q "^$family " list.txt
 done
+sed -n '/^## The table/,/^## Numbers/s/^| \(`[^|]*\) |.*/\1/p' \
+    "$top/doc/FAMILIES.md" | tr -d ' `' | tr ',' '\n' | sort >doc.txt
+cut -d ' ' -f 1 list.txt | sort >table.txt
+same "doc/FAMILIES.md has a row for each" doc.txt table.txt
 model other 's/llama_sparse_relu/mixtral/'
 refused "a mixture of experts is refused by name" ! \
     "model_type 'mixtral' is a mixture of experts" "$tw" info -m other
