@@ -30,7 +30,7 @@ GPT2 = dict(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_
 PLAIN = dict(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=64)
 BASE = {
-    "llama": LLAMA, "mistral": LLAMA, "qwen2": LLAMA, "granite": LLAMA, "olmo2": LLAMA,
+    "llama": LLAMA, "arcee": LLAMA, "mistral": LLAMA, "qwen2": LLAMA, "granite": LLAMA, "olmo2": LLAMA,
     "nemotron": LLAMA, "stablelm": LLAMA, "smollm3": {**LLAMA, "pad_token_id": 0},
     "phi3": {**LLAMA, "pad_token_id": 0}, "qwen3": {**LLAMA, "head_dim": 16},
     "cohere": {**LLAMA, "pad_token_id": 0}, "phi": {**PLAIN, "intermediate_size": 96},
@@ -38,6 +38,7 @@ BASE = {
     "gemma3_text": {**LLAMA, "head_dim": 16}, "gpt2": GPT2,
     "gpt_neox": {**PLAIN, "intermediate_size": 96}, "gptj": {**GPT2, "rotary_dim": 4},
     "opt": {**PLAIN, "ffn_dim": 96, "word_embed_proj_dim": 32}, "falcon": PLAIN,
+    "persimmon": {**PLAIN, "intermediate_size": 96},
     "bloom": dict(vocab_size=128, hidden_size=32, n_layer=2, n_head=4),
 }
 CASES = []
@@ -270,6 +271,16 @@ case("bloom_old", "bloom", {**BLOOM, "published": dict(
     hidden_size=None, n_layer=None, n_head=None, n_embed=32, num_hidden_layers=2,
     num_attention_heads=4, seq_length=48)})
 case("bloom_sharded", "bloom", {**BLOOM, "shard": "16KB"}, n_head=2, tie_word_embeddings=False)
+case("arcee", "arcee")
+case("arcee_bias", "arcee", BRAIN, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+     head_dim=16)
+case("arcee_yarn", "arcee", {**HALF, "shard": "16KB"}, hidden_act="relu", **rope(
+    "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0))
+case("persimmon", "persimmon")
+case("persimmon_bare", "persimmon", BRAIN, qk_layernorm=False, hidden_act="relu",
+     tie_word_embeddings=True)
+case("persimmon_old", "persimmon", {**HALF, **dict(json=dict(
+    rope_parameters=None, rope_theta=5000.0))}, vocab_size=131, intermediate_size=75)
 case("nemotron", "nemotron")
 case("nemotron_bias", "nemotron", BRAIN, attention_bias=True, mlp_bias=True,
      tie_word_embeddings=True, head_dim=16)

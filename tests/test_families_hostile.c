@@ -13,6 +13,7 @@
 
 /* One form of each family; the sharded and wrapped ones are among them. */
 static const char *const cases[] = {
+    "arcee_bias",
     "bamboo_window",
     "bloom",
     "cohere_norm",
@@ -33,6 +34,7 @@ static const char *const cases[] = {
     "mistral",
     "nemotron_old",
     "olmo2",
+    "persimmon",
     "opt_350m",
     "phi_norm",
     "phi3_longrope",

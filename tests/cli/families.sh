@@ -30,7 +30,7 @@ refused "a mixture of experts is refused by name" ! \
     "model_type 'mixtral' is a mixture of experts" "$tw" info -m other
 model other 's/llama_sparse_relu/llamba/'
 refused "an unknown family is refused with the list" ! \
-    "model_type 'llamba' is not supported; supported: bamboo, " \
+    "model_type 'llamba' is not supported; supported: arcee, " \
     "$tw" info -m other
 
 "$tw" info -m "$tiny" >info.txt
