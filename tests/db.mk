@@ -2,7 +2,7 @@
 if HAVE_CHECK
 check_PROGRAMS += tests/test_store tests/test_query
 TESTS += tests/test_store tests/test_query
-db_test_libs = libdb.a libbase.a $(SQLITE_LIBS) $(NETTLE_LIBS) $(CHECK_LIBS)
+db_test_libs = libdb.a libbase.a $(SQLITE_LIBS) $(ZLIB_LIBS) $(NETTLE_LIBS) $(CHECK_LIBS)
 tests_test_store_SOURCES = tests/test_store.c tests/tw_check.h
 tests_test_store_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) $(SQLITE_CFLAGS)
 tests_test_store_LDADD = $(db_test_libs)
