@@ -6,8 +6,10 @@
  * One sparse layer, M rows:
  *
  *     tw_launch_pack     x, W -> counts and entries          (pack.cu)
- *     tw_launch_route    counts -> row sums, tiles, routes    (route.cu)
- *     tw_launch_hide     entries -> lists of h, rows that stay (unpack.cu)
+ *     tw_launch_route    counts, entries -> row sums, tiles, routes, the lists
+ *                        of rows that stay                    (route.cu)
+ *     tw_launch_dots     gated: x, W_up, lists -> parts of dots (dots.cu)
+ *     tw_launch_hide     gated: parts, lists -> lists of h    (unpack.cu)
  *     tw_launch_add      lists -> y                           (unpack.cu)
  *     tw_launch_gather   routed rows of x, their list         (route.cu)
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
@@ -60,12 +62,17 @@ struct twp_packed {
     uint32_t *entry; /* [rows][tiles][slots] */
 };
 
-/* The entries of rows that stay sparse: lists of (neuron, h as fp32 bits). */
+/* The entries of rows that stay sparse: lists of (neuron, fp32 bits of act(gate),
+ * after hide of h). */
 struct twp_list {
-    int32_t room;   /* tiles * slots */
-    uint32_t *n;    /* [rows] their number; UINT32_MAX: the row is routed */
-    uint32_t *pair; /* [rows][room][2] */
+    int32_t room;    /* the most a row that stays may have */
+    uint32_t *n;     /* [rows] their number; UINT32_MAX: the row is routed */
+    uint32_t *start; /* [rows][TWP_LIST_STARTS] entries before each quarter of a
+                      * tile, then four times all; zeros where routed */
+    uint32_t *pair;  /* [rows][room][2] */
 };
+#define TWP_LIST_STARTS(cols) (((cols) + TWP_TILE - 1) / TWP_TILE * 4 + 4)
+#define TWP_DOTS_SLAB         128 /* columns of x that one part of a dot covers */
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.
  * Rows with skip set count in nnz and l1 alone. h and act(gate) are compared in
@@ -129,8 +136,10 @@ TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
 struct twp_route_args {
     struct twp_packed in;
     int32_t rows;
-    int32_t row_limit;     /* rows with more non-zeros are routed */
+    int32_t row_limit;     /* rows with more non-zeros are routed; <= list.room */
     bool is_dense;         /* every row is dense already: sums only */
+    bool is_plain;         /* an entry is h: the entries are counted here */
+    struct twp_list list;  /* written; unused where is_dense */
     uint8_t *is_routed;    /* [rows], written; may be NULL where is_dense */
     int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written; likewise */
     struct twp_counts counts;
@@ -155,26 +164,44 @@ TW_MUST_USE enum tw_status tw_launch_gather(const struct twp_gather_args *args,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
 
-struct twp_unpack_args {
+struct twp_dots_args {
     enum tw_dtype type;
-    struct twp_packed in;
-    struct twp_list list;     /* hide writes it, add reads it */
-    const uint8_t *is_routed; /* [rows] left alone; NULL: none */
-    int32_t rows, d;
-    const void *x;                    /* [rows][d]; gated only */
-    const void *up;                   /* [cols][d]; NULL: plain */
-    const void *down;                 /* [cols][d], W_down transposed */
-    const float *up_bias, *down_bias; /* or NULL */
-    const void *residual;             /* [rows][d] or NULL; may be y */
-    void *y;                          /* [rows][d] */
-    struct twp_counts counts;
-    int variant; /* 0: the fastest known; tests try others */
+    struct twp_list list;
+    int32_t rows, d, cols;
+    const void *x, *up; /* [rows][d], [cols][d] */
+    float *part;        /* [d / TWP_DOTS_SLAB, up][rows][list.room], written where
+                         * there are entries */
 };
 
-TW_MUST_USE enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
+TW_MUST_USE enum tw_status tw_launch_dots(const struct twp_device *device,
+                                          const struct twp_dots_args *args,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);
-TW_MUST_USE enum tw_status tw_launch_add(const struct twp_unpack_args *args,
+
+struct twp_hide_args {
+    struct twp_list list; /* act(gate) to h, in place */
+    int32_t rows, slabs;
+    const float *part;    /* [slabs][rows][list.room] */
+    const float *up_bias; /* or NULL */
+    struct twp_counts counts;
+};
+
+TW_MUST_USE enum tw_status tw_launch_hide(const struct twp_hide_args *args,
+                                          struct CUstream_st *stream,
+                                          struct tw_error *err);
+
+struct twp_add_args {
+    enum tw_dtype type;
+    struct twp_list list;
+    int32_t rows, d;
+    const void *down;       /* [cols][d], W_down transposed */
+    const float *down_bias; /* or NULL */
+    const void *residual;   /* [rows][d] or NULL; may be y */
+    void *y;                /* [rows][d]; rows that are routed are left alone */
+    int variant;            /* 0: the fastest known; tests try others */
+};
+
+TW_MUST_USE enum tw_status tw_launch_add(const struct twp_add_args *args,
                                          struct CUstream_st *stream,
                                          struct tw_error *err);
 
