@@ -2,7 +2,7 @@
 # kernels/ops.c opens at run time. The module holds its own copy of what it
 # needs of base, so that it can be opened by any program of this version.
 EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
-	%reldir%/cuda/counting.cuh %reldir%/cuda/mma.cuh \
+	%reldir%/cuda/counting.cuh %reldir%/cuda/list.cuh %reldir%/cuda/mma.cuh \
 	%reldir%/cuda/product.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 libkernels_a_CPPFLAGS += -DTW_PKGLIBDIR='"$(pkglibdir)"'

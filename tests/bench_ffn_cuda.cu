@@ -1,7 +1,7 @@
 /* Times the cuda backend's gated feed-forward layer against cuBLASLt on one GPU:
  * K 2048, N 5632, bf16, random data in which each neuron fires equally often.
  *
- *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS]]]
+ *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS [ROUTED[,ROUTED...]]]]]
  *
  * All forms run interleaved, in another order in each repeat (what runs after a
  * gather finds a cooler, faster chip), on inputs that rotate past the L2 cache;
@@ -152,14 +152,15 @@ struct Layer {
     void *work = NULL, *counts = NULL;
 };
 
-Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int variant)
+Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int row_limit)
 {
     Layer l;
     if (twp_ffn_create(&desc, TW_BF16, &l.ffn, &err) != TW_OK) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
-    l.ffn->variant = variant;
+    if (row_limit > 0)
+        l.ffn->row_limit = row_limit;
     l.work = device<char>(twp_ffn_work_bytes(l.ffn, m));
     l.call.rows = m;
     twp_ffn_work_carve(l.ffn, m, l.work, &l.call.work);
@@ -239,6 +240,8 @@ float median(std::vector<float> v)
     return v[v.size() / 2];
 }
 
+std::vector<double> routed_rows;
+
 void bench(int m, double nnz, int repeats)
 {
     double p = nnz / N, lo = 0, hi = 8; // threshold with tail p
@@ -310,6 +313,7 @@ void bench(int m, double nnz, int repeats)
         OK(tw_launch_pack(&dev, &a, 0, &err));
     };
     struct twp_work &w = sparse.call.work;
+    twp_dots_groups(&dev, K, N, &w.list_of_h);
     auto dots = [&](int i) {
         twp_dots_args a = {TW_BF16, w.list_of_h, m, K, N, x[i], wu, w.part};
         OK(tw_launch_dots(&dev, &a, 0, &err));
@@ -319,9 +323,9 @@ void bench(int m, double nnz, int repeats)
                            is_counting ? sparse.call.counts : twp_counts{}};
         OK(tw_launch_hide(&a, 0, &err));
     };
-    auto add = [&](int variant) {
+    auto add = [&](int variant, bool is_counting) {
         twp_add_args a = {TW_BF16, w.list_of_h, m, K, sparse.ffn->down_t, NULL, residual, y,
-                          variant};
+                          is_counting ? sparse.call.counts : twp_counts{}, variant};
         OK(tw_launch_add(&a, 0, &err));
     };
     auto route = [&](bool is_counting) {
@@ -371,6 +375,18 @@ void bench(int m, double nnz, int repeats)
         {"  hidden, none", [&](int i) { hidden(i, false); }, {}},
         {"  down", down_own, {}},
     };
+    std::vector<uint32_t> sorted = active;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<Layer> routing;
+    desc.path = TW_FFN_TWELL;
+    for (int wanted : routed_rows) {
+        int limit = (int)sorted[m - 1 - std::min(wanted, m - 1)];
+        routing.push_back(layer(desc, m, true, std::max(limit, 1)));
+        int routes = (int)(sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), limit));
+        size_t at = routing.size() - 1;
+        forms.push_back({"sparse FFN, routed " + std::to_string(routes),
+                         [&, at](int i) { run(routing[at], i, y); }, {}});
+    }
     if (mean / m < 400) {
         forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});
         forms.push_back({"sparse FFN (none)", [&](int i) { run(plain, i, y); }, {}});
@@ -379,8 +395,8 @@ void bench(int m, double nnz, int repeats)
         forms.push_back({"  dots", dots, {}});
         forms.push_back({"  hide", [&](int) { hide(false); }, {}});
         for (int v = 0; v < VARIANTS; v++)
-            forms.push_back({"  add variant " + std::to_string(v), [&, v](int) { add(v); }, {}});
-        // what a run leaves is hidden already: last, so that h stays finite
+            forms.push_back({"  add variant " + std::to_string(v), [&, v](int) { add(v, false); }, {}});
+        forms.push_back({"  add, counts", [&](int) { add(0, true); }, {}});
         forms.push_back({"  hide, counts", [&](int) { hide(true); }, {}});
     }
     time_forms(forms, repeats);
@@ -399,6 +415,8 @@ void bench(int m, double nnz, int repeats)
                dense_ms / mid);
     }
     fflush(stdout);
+    for (Layer &l : routing)
+        layer_free(l);
     for (Layer *l : {&sparse, &plain, &dense, &dense_off})
         layer_free(*l);
     for (uint16_t *p : {x[0], x[1], x[2], residual, y, y_dense, g, u})
@@ -422,6 +440,7 @@ int main(int argc, char **argv)
     auto ms = list(argc > 1 ? argv[1] : "16384,65536");
     auto nnz = list(argc > 2 ? argv[2] : "15,29,50,100,300,911");
     int repeats = argc > 3 ? atoi(argv[3]) : 30;
+    routed_rows = list(argc > 4 ? argv[4] : "");
     OK(cublasLtCreate(&lt));
     lt_workspace = device<char>(WORKSPACE);
     for (double m : ms)

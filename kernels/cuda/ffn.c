@@ -219,21 +219,28 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     if (ffn->is_dense)
         return at;
     w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
-    w->list_of_h.room = room_of(ffn);
-    size_t room = (size_t)w->list_of_h.room;
-    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
-    w->list_of_h.start = place(
-        memory, &at,
-        r * TWP_LIST_STARTS(ffn->f) * sizeof *w->list_of_h.start);
-    w->list_of_h.pair = place(memory, &at, r * room * 8);
-    if (ffn->is_gated)
-        w->part = place(memory, &at,
-                        (size_t)slabs_of(ffn) * r * room * sizeof *w->part);
     w->is_routed = place(memory, &at, r);
     w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
     w->list = place(memory, &at, r * sizeof *w->list);
     w->actual = place(memory, &at, sizeof *w->actual);
     w->x = place(memory, &at, r * (size_t)ffn->d * 2);
+    w->list_of_h.room = room_of(ffn);
+    size_t room = (size_t)w->list_of_h.room;
+    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
+    w->list_of_h.neuron = place(memory, &at, r * room * 4);
+    w->list_of_h.value = place(memory, &at, r * room * 4);
+    w->list_of_h.hidden = w->list_of_h.value;
+    if (!ffn->is_gated)
+        return at;
+    w->list_of_h.hidden = place(memory, &at, r * room * 4);
+    w->list_of_h.place = place(memory, &at, r * room * 4);
+    size_t streams = (r + TWP_STREAM_ROWS - 1) / TWP_STREAM_ROWS;
+    size_t streamed = streams * TWP_STREAM_ROWS * room;
+    w->list_of_h.stream = place(memory, &at, streamed * 2);
+    w->list_of_h.group_start =
+        place(memory, &at, streams * (4 * tiles + 1) * 4); // at most
+    w->part = place(memory, &at,
+                    (size_t)slabs_of(ffn) * streamed * sizeof *w->part);
     return at;
 }
 
@@ -395,6 +402,7 @@ static enum tw_status run_add(const struct tw_ffn *ffn,
                                 .down_bias = ffn->down_bias,
                                 .residual = call->residual,
                                 .y = call->y,
+                                .counts = call->counts,
                                 .variant = ffn->variant};
     return tw_launch_add(&args, stream, err);
 }
@@ -418,13 +426,16 @@ static enum tw_status run_gather(const struct tw_ffn *ffn,
 
 enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                            const struct twp_device *device,
-                           const struct twp_ffn_call *call,
+                           const struct twp_ffn_call *given,
                            struct CUstream_st *stream, struct tw_error *err)
 {
+    struct twp_ffn_call copy = *given;
+    const struct twp_ffn_call *call = &copy;
     if (call->rows < 1)
         return TW_OK;
     if (ffn->is_dense)
         return run_dense(ffn, device, call, stream, err);
+    twp_dots_groups(device, ffn->d, ffn->f, &copy.work.list_of_h);
     struct twp_rows routed = {.rows = call->rows,
                               .actual = call->work.actual,
                               .list = call->work.list};

@@ -9,8 +9,8 @@
  *     tw_launch_route    counts, entries -> row sums, tiles, routes, the lists
  *                        of rows that stay                    (route.cu)
  *     tw_launch_dots     gated: x, W_up, lists -> parts of dots (dots.cu)
- *     tw_launch_hide     gated: parts, lists -> lists of h    (unpack.cu)
- *     tw_launch_add      lists -> y                           (unpack.cu)
+ *     tw_launch_hide     gated: parts, lists -> h             (unpack.cu)
+ *     tw_launch_add      lists -> y, firing counts            (unpack.cu)
  *     tw_launch_gather   routed rows of x, their list         (route.cu)
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
  *     tw_launch_down     h -> y, scattered                    (down.cu)
@@ -62,16 +62,23 @@ struct twp_packed {
     uint32_t *entry; /* [rows][tiles][slots] */
 };
 
-/* The entries of rows that stay sparse: lists of (neuron, fp32 bits of act(gate),
- * after hide of h). */
+/* The entries of rows that stay sparse: each row's list, ascending by neuron, and
+ * for dots a stream for every TWP_STREAM_ROWS rows: by group of neurons, then row,
+ * then neuron. A stream has room for its rows' lists. */
 struct twp_list {
-    int32_t room;    /* the most a row that stays may have */
-    uint32_t *n;     /* [rows] their number; UINT32_MAX: the row is routed */
-    uint32_t *start; /* [rows][TWP_LIST_STARTS] entries before each quarter of a
-                      * tile, then four times all; zeros where routed */
-    uint32_t *pair;  /* [rows][room][2] */
+    int32_t room;          /* the most entries a row that stays may have */
+    int32_t units, groups; /* quarters of tiles a group, by twp_dots_groups */
+    uint32_t *n;           /* [rows] their number; UINT32_MAX: the row is routed */
+    uint32_t *neuron;      /* [rows][room] */
+    float *value;          /* [rows][room] act(gate) */
+    float *hidden;         /* [rows][room] h; plain: the same as value */
+    /* gated only: */
+    uint32_t *place;       /* [rows][room] in the stream */
+    uint16_t *stream;      /* [streams][8 * room] neuron within its group |
+                            * row within its 8 << 10 */
+    uint32_t *group_start; /* [streams][groups + 1] */
 };
-#define TWP_LIST_STARTS(cols) (((cols) + TWP_TILE - 1) / TWP_TILE * 4 + 4)
+#define TWP_STREAM_ROWS 8
 #define TWP_DOTS_SLAB         128 /* columns of x that one part of a dot covers */
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.
@@ -138,7 +145,7 @@ struct twp_route_args {
     int32_t rows;
     int32_t row_limit;     /* rows with more non-zeros are routed; <= list.room */
     bool is_dense;         /* every row is dense already: sums only */
-    bool is_plain;         /* an entry is h: the entries are counted here */
+    bool is_plain;         /* an entry is h: rows' sums are counted here */
     struct twp_list list;  /* written; unused where is_dense */
     uint8_t *is_routed;    /* [rows], written; may be NULL where is_dense */
     int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written; likewise */
@@ -169,9 +176,12 @@ struct twp_dots_args {
     struct twp_list list;
     int32_t rows, d, cols;
     const void *x, *up; /* [rows][d], [cols][d] */
-    float *part;        /* [d / TWP_DOTS_SLAB, up][rows][list.room], written where
-                         * there are entries */
+    float *part;        /* [d / TWP_DOTS_SLAB, up][streams][8 * list.room] */
 };
+
+/* How dots cuts d_ff neurons into groups: sets list->units and ->groups. */
+void twp_dots_groups(const struct twp_device *device, int32_t d, int32_t cols,
+                     struct twp_list *list);
 
 TW_MUST_USE enum tw_status tw_launch_dots(const struct twp_device *device,
                                           const struct twp_dots_args *args,
@@ -179,9 +189,9 @@ TW_MUST_USE enum tw_status tw_launch_dots(const struct twp_device *device,
                                           struct tw_error *err);
 
 struct twp_hide_args {
-    struct twp_list list; /* act(gate) to h, in place */
+    struct twp_list list;
     int32_t rows, slabs;
-    const float *part;    /* [slabs][rows][list.room] */
+    const float *part;    /* of dots */
     const float *up_bias; /* or NULL */
     struct twp_counts counts;
 };
@@ -198,6 +208,7 @@ struct twp_add_args {
     const float *down_bias; /* or NULL */
     const void *residual;   /* [rows][d] or NULL; may be y */
     void *y;                /* [rows][d]; rows that are routed are left alone */
+    struct twp_counts counts; /* fired, first and last of these rows */
     int variant;            /* 0: the fastest known; tests try others */
 };
 

@@ -3,20 +3,20 @@
  *   nnz[row] = sum of its counts; routed: a tile with more than `slots` entries,
  *   or more than row_limit in all
  *
- * route: a warp 4 rows, a block 64; reads 4 bytes a tile. Rows that stay leave
- * their entries as one list, ascending by neuron. Small counts, nearly all of them, are kept in 16-bit fields of a lane's
+ * route: a warp 8 rows, a block 64; reads 4 bytes a tile. Rows that stay leave
+ * their entries as lists (list.cuh). Small counts, nearly all of them, are kept in 16-bit fields of a lane's
  * registers, the others go to shared memory at once. A row's route depends on
  * the row alone. gather: a block for the same 64 rows finds their places from
  * the sums of the blocks before it, so that the list ascends, and copies x. */
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/counting.cuh"
+#include "kernels/cuda/list.cuh"
 
 namespace {
 
-constexpr int WARPS = 16, ROWS_OF_WARP = TWP_ROUTE_ROWS / WARPS;
+constexpr int WARPS = 8, ROWS_OF_WARP = TWP_ROUTE_ROWS / WARPS;
 using common::FULL_WARP;
+static_assert(ROWS_OF_WARP == list::ROWS, "a warp's rows have a stream");
 constexpr int AT_64 = 0, AT_128 = 65, AT_256 = AT_128 + 129;
-constexpr uint32_t ROUTED = 0xffffffffu;
 
 /* Counts below 4 (8 where two words are used), in 16-bit fields. */
 struct Small {
@@ -60,57 +60,11 @@ __device__ __forceinline__ void add_tile(Small &small, uint32_t *histogram, uint
     small.add(2, 2, q[0] + q[1] + q[2] + q[3], histogram + AT_256);
 }
 
-/* A row's entries as a list (ROUTED: none), counted where they are h; lanes are
- * tiles. */
-__device__ __forceinline__ void list_row(const struct twp_route_args &a, int row, bool is_routed)
-{
-    int lane = threadIdx.x % 32, starts = TWP_LIST_STARTS(a.in.cols);
-    uint32_t *start = a.list.start + (int64_t)row * starts;
-    uint2 *out = reinterpret_cast<uint2 *>(a.list.pair) + (int64_t)row * a.list.room;
-    bool is_counted = a.is_plain && a.counts.is_on;
-    bool is_skipped = is_counted && a.counts.skip && a.counts.skip[row];
-    counting::RowSums sums;
-    uint32_t listed = 0;
-#pragma unroll 1
-    for (int from = 0; from < a.in.tiles; from += 32) {
-        int tile = from + lane;
-        int64_t cell = (int64_t)row * a.in.tiles + tile;
-        uint32_t word = tile < a.in.tiles && !is_routed ? a.in.count[cell] : 0;
-        uint32_t count = __dp4a(word, 0x01010101u, 0u), upto = count;
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {
-            uint32_t below = __shfl_up_sync(FULL_WARP, upto, step);
-            upto += lane >= step ? below : 0;
-        }
-        uint32_t before = listed + upto - count;
-        if (tile < a.in.tiles) {
-            uint32_t low = word & 0xff, mid = word >> 8 & 0xff, high = word >> 16 & 0xff;
-            reinterpret_cast<uint4 *>(start)[tile] =
-                make_uint4(before, before + low, before + low + mid, before + low + mid + high);
-        }
-        const uint32_t *entries = a.in.entry + cell * a.in.slots;
-#pragma unroll 2
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t entry = __ldcs(entries + i), neuron = tile * TWP_TILE + (entry & 0xff);
-            float value = __uint_as_float(entry & common::VALUE_BITS);
-            out[before + i] = make_uint2(neuron, __float_as_uint(value));
-            if (is_counted)
-                counting::add_entry(a.counts, sums, neuron, value, value, row, is_skipped);
-        }
-        listed += __shfl_sync(FULL_WARP, upto, 31);
-    }
-    if (lane == 0) {
-        a.list.n[row] = is_routed ? ROUTED : listed;
-        reinterpret_cast<uint4 *>(start)[a.in.tiles] = make_uint4(listed, listed, listed, listed);
-    }
-    if (is_counted && !is_routed)
-        counting::finish_row(a.counts, sums, row);
-}
-
 __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_route_args a)
 {
     __shared__ uint32_t histogram[TWP_HISTOGRAM];
     __shared__ uint32_t tiles_over, rows_over, rows_routed;
+    extern __shared__ uint32_t tables[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     common::let_next_start();
     for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += WARPS * 32)
@@ -121,6 +75,7 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
     common::wait_for_last();
     Small small;
     int first = blockIdx.x * TWP_ROUTE_ROWS + warp * ROWS_OF_WARP;
+    list::Rows rows = {first, 0};
     int nnz[ROWS_OF_WARP] = {}, over[ROWS_OF_WARP] = {};
     for (int from = 0; from < a.in.tiles; from += 32) {
         int tile = from + lane;
@@ -146,11 +101,8 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
         int sum = __reduce_add_sync(FULL_WARP, nnz[r]);
         int overs = __reduce_add_sync(FULL_WARP, over[r]);
         bool is_routed = !a.is_dense && (overs > 0 || sum > a.row_limit);
-        if (first + r >= a.rows)
-            continue;
-        if (!a.is_dense)
-            list_row(a, first + r, is_routed);
-        if (lane != 0)
+        rows.absent |= (uint32_t)(is_routed || first + r >= a.rows) << r;
+        if (lane != 0 || first + r >= a.rows)
             continue;
         for (int d = 0; a.counts.is_on && d < a.counts.defs; d++)
             if (a.counts.def[d].kind == TW_ACTIVE_GATE)
@@ -164,6 +116,8 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
             atomicAdd(&tiles_over, overs);
         }
     }
+    if (!a.is_dense && first < a.rows)
+        list::list_rows(a, rows, tables + warp * list::table_bytes(a.list.groups) / 4);
     if (a.counts.is_on)
         small.flush(histogram);
     __syncthreads();
@@ -259,7 +213,9 @@ extern "C" enum tw_status tw_launch_route(const struct twp_device *device,
 {
     (void)device;
     int blocks = (args->rows + TWP_ROUTE_ROWS - 1) / TWP_ROUTE_ROWS;
-    return common::launch("route", route_kernel, blocks, WARPS * 32, 0, stream, err, *args);
+    int bytes = args->is_dense ? 0 : WARPS * list::table_bytes(args->list.groups);
+    cudaFuncSetAttribute(route_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    return common::launch("route", route_kernel, blocks, WARPS * 32, bytes, stream, err, *args);
 }
 
 extern "C" enum tw_status tw_launch_gather(const struct twp_gather_args *args,

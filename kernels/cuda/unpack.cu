@@ -36,6 +36,7 @@ struct AddParams {
     const float *down_bias;
     const uint16_t *residual;
     uint16_t *y;
+    struct twp_counts counts;
 };
 
 template <enum tw_dtype T> __device__ __forceinline__ void widen(float (&out)[8], uint4 v)
@@ -94,19 +95,20 @@ __global__ void __launch_bounds__(WARPS * 32) hide_kernel(const struct twp_hide_
     uint32_t n = a.list.n[row];
     if (n == ROUTED)
         return;
-    bool is_skipped = a.counts.is_on && a.counts.skip && a.counts.skip[row];
     counting::RowSums sums;
-    int64_t at = (int64_t)row * a.list.room, stride = (int64_t)a.rows * a.list.room;
-    uint2 *pair = reinterpret_cast<uint2 *>(a.list.pair) + at;
+    int64_t at = (int64_t)row * a.list.room, first = row / TWP_STREAM_ROWS * TWP_STREAM_ROWS;
+    int64_t streams = (a.rows + TWP_STREAM_ROWS - 1) / TWP_STREAM_ROWS;
+    int64_t stride = streams * TWP_STREAM_ROWS * a.list.room;
+    const float *part = a.part + first * a.list.room;
 #pragma unroll 1
     for (uint32_t e = lane; e < n; e += 32) {
-        uint32_t neuron = pair[e].x;
-        float value = __uint_as_float(pair[e].y);
-        float up = sum_parts(a.part + at + e, stride, a.slabs);
+        uint32_t neuron = a.list.neuron[at + e];
+        float value = a.list.value[at + e];
+        float up = sum_parts(part + a.list.place[at + e], stride, a.slabs);
         float h = value * (up + (a.up_bias ? __ldg(a.up_bias + neuron) : 0.0f));
-        pair[e].y = __float_as_uint(h);
+        a.list.hidden[at + e] = h;
         if (a.counts.is_on)
-            counting::add_entry(a.counts, sums, neuron, value, h, row, is_skipped);
+            counting::add_entry(a.counts, sums, neuron, value, h, row);
     }
     if (a.counts.is_on)
         counting::finish_row(a.counts, sums, row);
@@ -188,11 +190,18 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams
     if (n == ROUTED)
         return;
     Columns<NV, FULL> columns(part * NV * 256, p.d);
-    const uint2 *from = reinterpret_cast<const uint2 *>(p.list.pair) + (int64_t)row * p.list.room;
+    int64_t from = (int64_t)row * p.list.room;
+    bool is_counted = p.counts.is_on && !(p.counts.skip && p.counts.skip[row]);
     float y[NV * 8] = {};
 #pragma unroll 1
     for (uint32_t base = 0; base < n; base += 32) {
-        uint2 mine = base + lane < n ? __ldcs(from + base + lane) : make_uint2(0, 0);
+        uint2 mine = make_uint2(0, 0);
+        if (base + lane < n) {
+            float h = __ldcs(p.list.hidden + from + base + lane);
+            mine = make_uint2(__ldcs(p.list.neuron + from + base + lane), __float_as_uint(h));
+            if (is_counted && lane * p.parts / 32 == part) // each part's share
+                counting::fire(p.counts, mine.x, p.list.value[from + base + lane], h, row);
+        }
         add_entries<T, NV, DEPTH, FULL>(p, columns, y, mine, min(32u, n - base));
     }
     finish_row<T>(p, columns, row, y);
@@ -223,7 +232,7 @@ enum tw_status add_variant(int variant, const AddParams &p, cudaStream_t stream,
     case 3:
         return add<T, 4, 2, 5, true>(p, stream, err);
     case 4:
-        return add<T, 1, 8, 5, false>(p, stream, err);
+        return add<T, 2, 4, 6, true>(p, stream, err);
     default:
         return add<T, 2, 4, 5, false>(p, stream, err);
     }
@@ -248,7 +257,8 @@ extern "C" enum tw_status tw_launch_add(const struct twp_add_args *args,
                    static_cast<const uint16_t *>(args->down),
                    args->down_bias,
                    static_cast<const uint16_t *>(args->residual),
-                   static_cast<uint16_t *>(args->y)};
+                   static_cast<uint16_t *>(args->y),
+                   args->counts};
     return args->type == TW_F16 ? add_variant<TW_F16>(args->variant, p, stream, err)
                                 : add_variant<TW_BF16>(args->variant, p, stream, err);
 }
