@@ -315,7 +315,9 @@ void bench(int m, double nnz, int repeats)
     struct twp_work &w = sparse.call.work;
     twp_dots_groups(&dev, K, N, &w.list_of_h);
     auto dots = [&](int i) {
-        twp_dots_args a = {TW_BF16, w.list_of_h, m, K, N, x[i], wu, w.part};
+        twp_map map;
+        OK(twp_map_encode_boxes(&map, TW_BF16, x[i], m, K, K, TWP_STREAM_ROWS, &err));
+        twp_dots_args a = {TW_BF16, w.list_of_h, m, K, N, &map, x[i], wu, w.part};
         OK(tw_launch_dots(&dev, &a, 0, &err));
     };
     auto hide = [&](bool is_counting) {

@@ -10,7 +10,7 @@
  * and lets every row pass by: W_up is read from the L2 cache once, x cols / group
  * times, and the entries' 2 d bytes each come from shared memory, of which there
  * is more to the second than of the L2 cache. A warp takes 8 rows (the matrix
- * instruction's B, straight from memory) and their entries in the group 16 at a
+ * instruction's B, copied ahead by TMA on Hopper) and their entries in the group 16 at a
  * time (A): of the 16 x 8 products the 16 on the entries' own rows are kept. Each
  * lane's 16 bytes are a fragment of two instructions, K permuted alike in both.
  *
@@ -22,17 +22,21 @@
 
 namespace {
 
-constexpr int WARPS = 20, THREADS = WARPS * 32;
+constexpr int WARPS = 24, THREADS = WARPS * 32;
 constexpr int SLAB = TWP_DOTS_SLAB; // columns
 constexpr int SLAB_BYTES = SLAB * 2;
 constexpr int ROWS = TWP_STREAM_ROWS; // of a warp's step, and of an instruction
 constexpr int BATCH = 16;             // entries of an instruction
 constexpr int UNIT = TWP_TILE / 4;    // groups are multiples of it
 constexpr int MOST_UNITS = 15;        // 10 bits of an entry of the stream
-static_assert(SLAB == 128, "four blocks of 32 columns");
+constexpr int HALF_BYTES = ROWS * 128;  // a tensor map's box: 8 rows of 64 columns
+constexpr int X_BYTES = WARPS * 2 * HALF_BYTES;
+constexpr int RESERVED = X_BYTES + 1024; // of shared memory, beside the weights
+static_assert(SLAB == 128, "two boxes");
 static_assert(ROWS == 8 && MOST_UNITS * UNIT < 1024, "an entry of the stream");
 
 struct DotsParams {
+    CUtensorMap x_map;
     const uint16_t *x, *up;
     int rows, d, cols, slabs;
     struct twp_list list;
@@ -59,17 +63,44 @@ __device__ __forceinline__ void load_slab(const DotsParams &p, uint8_t *weights,
     mma::copy_wait();
 }
 
-/* What a lane holds of the rows' 128 columns: row l / 4, 8 columns at 8 (l % 4) of
- * each block of 32. */
-__device__ __forceinline__ void load_rows(uint4 (&rows)[4], const DotsParams &p, int row,
-                                          int column)
-{
-    int mine = row + threadIdx.x % 32 / 4;
-    const uint16_t *from = p.x + (int64_t)mine * p.d;
+/* What a lane holds of the rows' 128 columns: row l / 4, of each 64 columns the two
+ * chunks of 8 from 16 (l % 4) on. In shared memory a row's chunks are swizzled by
+ * its low three bits, and lanes meet in no bank. */
+template <bool TMA> struct Rows {
+    uint4 chunk[4];
+    uint32_t barrier, parity = 0;
+    const uint8_t *buffer;
+
+    /* Starts the copy of the rows from `row` on. */
+    __device__ __forceinline__ void call(const DotsParams &p, int row, int column)
+    {
+        if (!TMA || threadIdx.x % 32 != 0)
+            return;
+        uint32_t to = hopper::smem_address(buffer);
+        hopper::barrier_expect(barrier, 2 * HALF_BYTES);
+        hopper::tma_load(to, &p.x_map, barrier, column, row);
+        hopper::tma_load(to + HALF_BYTES, &p.x_map, barrier, column + 64, row);
+    }
+    __device__ __forceinline__ void take(const DotsParams &p, int row, int column)
+    {
+        int mine = threadIdx.x % 32 / 4, first = threadIdx.x % 4 * 2;
+        const uint16_t *from = p.x + (int64_t)(row + mine) * p.d;
+        if (TMA)
+            hopper::barrier_wait(barrier, parity);
+        parity ^= 1;
 #pragma unroll
-    for (int j = 0; j < 4; j++)
-        rows[j] = chunk_or_zero(from, column + 32 * j + threadIdx.x % 4 * 8, mine < p.rows, p.d);
-}
+        for (int j = 0; j < 4; j++) {
+            int at = first + j % 2;
+            if (TMA)
+                chunk[j] = *reinterpret_cast<const uint4 *>(
+                    buffer + j / 2 * HALF_BYTES + mine * 128 + ((at ^ mine) << 4));
+            else
+                chunk[j] = chunk_or_zero(from, column + j / 2 * 64 + at * 8,
+                                         row + mine < p.rows, p.d);
+        }
+        __syncwarp();
+    }
+};
 
 /* By bits, one instruction a word; mask: all ones or zero. */
 __device__ __forceinline__ void swap_if(uint32_t &a, uint32_t &b, uint32_t mask)
@@ -79,12 +110,12 @@ __device__ __forceinline__ void swap_if(uint32_t &a, uint32_t &b, uint32_t mask)
     b = d;
 }
 
-/* Blocks j and j + 1 of an entry's neuron. Odd entries take the second first, so
- * that the two that a quarter of a warp reads meet in no bank. */
-__device__ __forceinline__ void load_blocks(uint4 &a, uint4 &b, const uint8_t *from, bool is_odd)
+/* Two neighbouring chunks of an entry's neuron. Odd entries take the second first,
+ * so that the two that a quarter of a warp reads meet in no bank. */
+__device__ __forceinline__ void load_pair(uint4 &a, uint4 &b, const uint8_t *from, bool is_odd)
 {
-    a = *reinterpret_cast<const uint4 *>(from + (is_odd ? 64 : 0));
-    b = *reinterpret_cast<const uint4 *>(from + (is_odd ? 0 : 64));
+    a = *reinterpret_cast<const uint4 *>(from + (is_odd ? 16 : 0));
+    b = *reinterpret_cast<const uint4 *>(from + (is_odd ? 0 : 16));
     uint32_t mask = is_odd ? 0xffffffffu : 0;
     swap_if(a.x, b.x, mask);
     swap_if(a.y, b.y, mask);
@@ -111,8 +142,8 @@ __device__ __forceinline__ void multiply_batch(float (&sum)[4], const uint4 (&ro
 {
     int lane = threadIdx.x % 32;
     bool is_odd = lane >> 2 & 1;
-    const uint8_t *low = weights + (entry_low & 1023) * SLAB_BYTES + lane % 4 * 16;
-    const uint8_t *high = weights + (entry_high & 1023) * SLAB_BYTES + lane % 4 * 16;
+    const uint8_t *low = weights + (entry_low & 1023) * SLAB_BYTES + lane % 4 * 32;
+    const uint8_t *high = weights + (entry_high & 1023) * SLAB_BYTES + lane % 4 * 32;
     float other[4] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -120,8 +151,8 @@ __device__ __forceinline__ void multiply_batch(float (&sum)[4], const uint4 (&ro
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
         uint4 a[2], b[2];
-        load_blocks(a[0], a[1], low + j * 64, is_odd);
-        load_blocks(b[0], b[1], high + j * 64, is_odd);
+        load_pair(a[0], a[1], low + j * 64, is_odd);
+        load_pair(b[0], b[1], high + j * 64, is_odd);
         multiply_block<T>(sum, a[0], b[0], rows[j]);
         multiply_block<T>(other, a[1], b[1], rows[j + 1]);
     }
@@ -159,9 +190,9 @@ __device__ __forceinline__ void pass_entries(const uint4 (&rows)[4], const uint1
     }
 }
 
-template <enum tw_dtype T>
-__device__ __forceinline__ void pass_rows(const DotsParams &p, const uint8_t *weights, int group,
-                                          int slab)
+template <enum tw_dtype T, bool TMA>
+__device__ __forceinline__ void pass_rows(const DotsParams &p, const uint8_t *weights,
+                                          Rows<TMA> &rows, int group, int slab)
 {
     int streams = (p.rows + ROWS - 1) / ROWS, at = threadIdx.x / 32;
     const uint32_t *start = p.list.group_start + group;
@@ -171,6 +202,7 @@ __device__ __forceinline__ void pass_rows(const DotsParams &p, const uint8_t *we
     if (at < streams) {
         from = __ldg(start + at * stride);
         to = __ldg(start + at * stride + 1);
+        rows.call(p, at * ROWS, slab * SLAB);
     }
 #pragma unroll 1
     for (; at < streams; at += WARPS) {
@@ -179,21 +211,30 @@ __device__ __forceinline__ void pass_rows(const DotsParams &p, const uint8_t *we
             next_from = __ldg(start + (at + WARPS) * stride);
             next_to = __ldg(start + (at + WARPS) * stride + 1);
         }
-        if (to > from) {
-            uint4 rows[4];
-            load_rows(rows, p, at * ROWS, slab * SLAB);
-            pass_entries<T>(rows, p.list.stream + at * room + from, part + at * room + from,
-                            to - from, weights);
-        }
+        rows.take(p, at * ROWS, slab * SLAB);
+        if (at + WARPS < streams)
+            rows.call(p, (at + WARPS) * ROWS, slab * SLAB);
+        if (to > from)
+            pass_entries<T>(rows.chunk, p.list.stream + at * room + from,
+                            part + at * room + from, to - from, weights);
         from = next_from;
         to = next_to;
     }
 }
 
-template <enum tw_dtype T>
-__global__ void __launch_bounds__(THREADS, 1) dots_kernel(const DotsParams p)
+template <enum tw_dtype T, bool TMA>
+__global__ void __launch_bounds__(THREADS, 1) dots_kernel(const __grid_constant__ DotsParams p)
 {
-    extern __shared__ __align__(16) uint8_t weights[];
+    extern __shared__ __align__(1024) uint8_t buffers[];
+    __shared__ __align__(8) uint64_t barriers[WARPS];
+    uint8_t *weights = buffers + (TMA ? X_BYTES : 0);
+    Rows<TMA> rows;
+    rows.buffer = buffers + threadIdx.x / 32 * 2 * HALF_BYTES;
+    rows.barrier = hopper::smem_address(barriers + threadIdx.x / 32);
+    if (TMA && threadIdx.x % 32 == 0) {
+        hopper::barrier_init(rows.barrier, 1);
+        hopper::barrier_init_fence();
+    }
     int group_neurons = p.list.units * UNIT;
     bool is_first = true;
     for (int item = blockIdx.x; item < p.list.groups * p.slabs; item += gridDim.x) {
@@ -205,7 +246,7 @@ __global__ void __launch_bounds__(THREADS, 1) dots_kernel(const DotsParams p)
         if (is_first)
             common::wait_for_last();
         is_first = false;
-        pass_rows<T>(p, weights, group, slab);
+        pass_rows<T>(p, weights, rows, group, slab);
     }
     common::let_next_start();
 }
@@ -228,14 +269,23 @@ int units_of(int all, int slabs, int multiprocessors, int most)
     return best;
 }
 
-template <enum tw_dtype T>
+template <enum tw_dtype T, bool TMA>
 enum tw_status launch(const DotsParams &p, int multiprocessors, cudaStream_t stream,
                       struct tw_error *err)
 {
-    int bytes = p.list.units * UNIT * SLAB_BYTES, items = p.list.groups * p.slabs;
-    cudaFuncSetAttribute(dots_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    return common::launch("dots", dots_kernel<T>, min(items, multiprocessors), THREADS, bytes,
-                          stream, err, p);
+    int bytes = p.list.units * UNIT * SLAB_BYTES + (TMA ? X_BYTES : 0);
+    int items = p.list.groups * p.slabs;
+    cudaFuncSetAttribute(dots_kernel<T, TMA>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    return common::launch("dots", dots_kernel<T, TMA>, min(items, multiprocessors), THREADS,
+                          bytes, stream, err, p);
+}
+
+template <enum tw_dtype T>
+enum tw_status launch_type(const DotsParams &p, bool is_tma, int multiprocessors,
+                           cudaStream_t stream, struct tw_error *err)
+{
+    return is_tma ? launch<T, true>(p, multiprocessors, stream, err)
+                  : launch<T, false>(p, multiprocessors, stream, err);
 }
 
 } // namespace
@@ -246,7 +296,7 @@ extern "C" void twp_dots_groups(const struct twp_device *device, int32_t d, int3
     int shared_bytes = 0, quarters = (cols + TWP_TILE - 1) / TWP_TILE * 4;
     cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                            device->number);
-    int most = min(MOST_UNITS, shared_bytes / (UNIT * SLAB_BYTES));
+    int most = min(MOST_UNITS, (shared_bytes - RESERVED) / (UNIT * SLAB_BYTES));
     list->units = units_of(quarters, (d + SLAB - 1) / SLAB, device->multiprocessors, most);
     list->groups = (quarters + list->units - 1) / list->units;
 }
@@ -255,7 +305,8 @@ extern "C" enum tw_status tw_launch_dots(const struct twp_device *device,
                                          const struct twp_dots_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
-    DotsParams p = {static_cast<const uint16_t *>(args->x),
+    DotsParams p = {args->x_map ? common::map_of(args->x_map) : CUtensorMap{},
+                    static_cast<const uint16_t *>(args->x),
                     static_cast<const uint16_t *>(args->up),
                     args->rows,
                     args->d,
@@ -263,6 +314,8 @@ extern "C" enum tw_status tw_launch_dots(const struct twp_device *device,
                     (args->d + SLAB - 1) / SLAB,
                     args->list,
                     args->part};
-    return args->type == TW_F16 ? launch<TW_F16>(p, device->multiprocessors, stream, err)
-                                : launch<TW_BF16>(p, device->multiprocessors, stream, err);
+    bool is_tma = args->x_map != NULL;
+    int multiprocessors = device->multiprocessors;
+    return args->type == TW_F16 ? launch_type<TW_F16>(p, is_tma, multiprocessors, stream, err)
+                                : launch_type<TW_BF16>(p, is_tma, multiprocessors, stream, err);
 }

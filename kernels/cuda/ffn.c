@@ -372,7 +372,14 @@ static enum tw_status run_dots(const struct tw_ffn *ffn,
                                const struct twp_ffn_call *call,
                                struct CUstream_st *stream, struct tw_error *err)
 {
+    struct twp_map map;
+    enum tw_status status =
+        twp_map_encode_boxes(&map, ffn->type, call->x, call->rows, ffn->d,
+                             ffn->d, TWP_STREAM_ROWS, err);
+    if (status != TW_OK)
+        return status;
     struct twp_dots_args dots = {.type = ffn->type,
+                                 .x_map = &map,
                                  .list = call->work.list_of_h,
                                  .rows = call->rows,
                                  .d = ffn->d,
@@ -386,7 +393,7 @@ static enum tw_status run_dots(const struct tw_ffn *ffn,
                                  .part = call->work.part,
                                  .up_bias = ffn->up_bias,
                                  .counts = call->counts};
-    enum tw_status status = tw_launch_dots(device, &dots, stream, err);
+    status = tw_launch_dots(device, &dots, stream, err);
     return status == TW_OK ? tw_launch_hide(&hide, stream, err) : status;
 }
 

@@ -123,6 +123,11 @@ TW_MUST_USE enum tw_status twp_map_encode(struct twp_map *map,
                                           const void *matrix, int64_t rows,
                                           int64_t cols, int64_t stride,
                                           struct tw_error *err);
+/* The same in boxes of that many rows. */
+TW_MUST_USE enum tw_status
+twp_map_encode_boxes(struct twp_map *map, enum tw_dtype type,
+                     const void *matrix, int64_t rows, int64_t cols,
+                     int64_t stride, int box_rows, struct tw_error *err);
 
 /* In every struct of arguments, `type` is that of the 16-bit numbers: TW_BF16
  * or TW_F16. */
@@ -175,7 +180,8 @@ struct twp_dots_args {
     enum tw_dtype type;
     struct twp_list list;
     int32_t rows, d, cols;
-    const void *x, *up; /* [rows][d], [cols][d] */
+    const struct twp_map *x_map; /* host; boxes of 8 rows; NULL: without TMA */
+    const void *x, *up;          /* [rows][d], [cols][d] */
     float *part;        /* [d / TWP_DOTS_SLAB, up][streams][8 * list.room] */
 };
 
