@@ -26,7 +26,7 @@
 
 namespace {
 
-constexpr int K = 2048, N = 5632, ROTATE = 3, WARM_UPS = 3, VARIANTS = 5;
+constexpr int K = 2048, N = 5632, ROTATE = 3, WARM_UPS = 3, VARIANTS = 2;
 constexpr size_t WORKSPACE = 64 << 20;
 
 #define OK(call)                                                              \
@@ -312,28 +312,17 @@ void bench(int m, double nnz, int repeats)
                            sparse.call.work.packed};
         OK(tw_launch_pack(&dev, &a, 0, &err));
     };
-    struct twp_work &w = sparse.call.work;
-    twp_dots_groups(&dev, K, N, &w.list_of_h);
-    auto dots = [&](int i) {
-        twp_map map;
-        OK(twp_map_encode_boxes(&map, TW_BF16, x[i], m, K, K, TWP_STREAM_ROWS, &err));
-        twp_dots_args a = {TW_BF16, w.list_of_h, m, K, N, &map, x[i], wu, w.part};
-        OK(tw_launch_dots(&dev, &a, 0, &err));
+    auto unpack = [&](int i, int variant, bool is_counting, bool is_hide) {
+        twp_unpack_args a = {TW_BF16, sparse.call.work.packed, sparse.call.work.list_of_h,
+                             sparse.call.work.is_routed, m, K, x[i], wu,
+                             sparse.ffn->down_t, NULL, NULL, residual, y,
+                             is_counting ? sparse.call.counts : twp_counts{}, variant};
+        OK(is_hide ? tw_launch_hide(&a, 0, &err) : tw_launch_add(&a, 0, &err));
     };
-    auto hide = [&](bool is_counting) {
-        twp_hide_args a = {w.list_of_h, m, K / TWP_DOTS_SLAB, w.part, NULL,
-                           is_counting ? sparse.call.counts : twp_counts{}};
-        OK(tw_launch_hide(&a, 0, &err));
-    };
-    auto add = [&](int variant, bool is_counting) {
-        twp_add_args a = {TW_BF16, w.list_of_h, m, K, sparse.ffn->down_t, NULL, residual, y,
-                          is_counting ? sparse.call.counts : twp_counts{}, variant};
-        OK(tw_launch_add(&a, 0, &err));
-    };
-    auto route = [&](bool is_counting) {
-        twp_route_args a = {w.packed, m, w.list_of_h.room, false, false, w.list_of_h,
-                            w.is_routed, w.block_routed,
-                            is_counting ? sparse.call.counts : twp_counts{}};
+    auto route = [&](int) {
+        twp_route_args a = {sparse.call.work.packed, m, INT32_MAX, false,
+                            sparse.call.work.is_routed, sparse.call.work.block_routed,
+                            sparse.call.counts};
         OK(tw_launch_route(&dev, &a, 0, &err));
     };
     auto hidden = [&](int i, bool is_counting) {
@@ -369,6 +358,7 @@ void bench(int m, double nnz, int repeats)
     std::vector<Form> forms = {
         {"cuBLASLt gate product", [&](int i) { gate_only.run(x[i], wg, NULL, g); }, {}},
         {"pack (ours)", pack, {}},
+        {"route with statistics", route, {}},
         {"cuBLASLt dense FFN", baseline, {}},
         {"cuBLASLt down product", [&](int) { down_add.run(g, wd, residual, y_dense); }, {}},
         {"dense FFN (ours, counts)", [&](int i) { run(dense, i, y); }, {}},
@@ -392,14 +382,12 @@ void bench(int m, double nnz, int repeats)
     if (mean / m < 400) {
         forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});
         forms.push_back({"sparse FFN (none)", [&](int i) { run(plain, i, y); }, {}});
-        forms.push_back({"  route, counts", [&](int) { route(true); }, {}});
-        forms.push_back({"  route", [&](int) { route(false); }, {}});
-        forms.push_back({"  dots", dots, {}});
-        forms.push_back({"  hide", [&](int) { hide(false); }, {}});
-        for (int v = 0; v < VARIANTS; v++)
-            forms.push_back({"  add variant " + std::to_string(v), [&, v](int) { add(v, false); }, {}});
-        forms.push_back({"  add, counts", [&](int) { add(0, true); }, {}});
-        forms.push_back({"  hide, counts", [&](int) { hide(true); }, {}});
+        forms.push_back({"  hide, counts", [&](int i) { unpack(i, 0, true, true); }, {}});
+        for (int v = 0; v <= VARIANTS; v++) {
+            std::string name = " variant " + std::to_string(v);
+            forms.push_back({"  hide" + name, [&, v](int i) { unpack(i, v, false, true); }, {}});
+            forms.push_back({"  add" + name, [&, v](int i) { unpack(i, v, false, false); }, {}});
+        }
     }
     time_forms(forms, repeats);
     printf("\nM %d, mean non-zeros %.1f, rows routed %u; rel. difference to cuBLASLt: sparse %.2e, "

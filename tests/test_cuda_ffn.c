@@ -528,7 +528,7 @@ static Suite *cuda_suite(void)
                         sizeof slots_tried / sizeof slots_tried[0]);
     tcase_add_loop_test(tc, row_limit_routes, 0,
                         sizeof limits_tried / sizeof limits_tried[0]);
-    tcase_add_loop_test(tc, every_variant_of_unpack, 0, 10);
+    tcase_add_loop_test(tc, every_variant_of_unpack, 0, 6);
     suite_add_tcase(suite, tc);
     tc = tcase_create("odd");
     tcase_add_loop_test(tc, odd_values, 0, 8);

@@ -39,7 +39,6 @@ struct tw_ffn {
 struct twp_work {
     struct twp_packed packed;
     struct twp_list list_of_h;
-    float *part; /* of dots */
     uint8_t *is_routed;
     int32_t *block_routed, *list, *actual;
     void *x, *h;
@@ -90,10 +89,7 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
 
-/* plan.c. A row's limit as the kernels have it: lists and parts of dots are sized
- * by it, and beyond it no device of today computes a row faster sparsely. */
-int32_t twp_row_limit(int64_t d_ff, int64_t wanted);
-/* The ops row's slots. */
+/* plan.c: the ops row's slots. */
 enum tw_status twp_cuda_plan(void *ctx, const struct tw_ffn *ffn,
                              const struct tw_ffn_seen *seen,
                              struct tw_ffn_plan *plan, struct tw_error *err);

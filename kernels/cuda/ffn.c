@@ -1,7 +1,7 @@
 /* A feed-forward layer on the device: its weights, its workspace, the order of
  * its kernels.
  *
- *   sparse: pack, route, gather, dots, hide, add; hidden and down for routed rows
+ *   sparse: pack, route, gather, hide, add; hidden and down for routed rows
  *   dense:  hidden, route (which only sums), down
  *
  * How many rows are routed is known to the device alone: the kernels read it
@@ -165,7 +165,7 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
     ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
     ffn->f_stride = (desc->d_ff + 7) / 8 * 8;
     ffn->slots = TWP_CUDA_SLOTS;
-    ffn->row_limit = twp_row_limit(ffn->f, TW_NO_ROW_LIMIT);
+    ffn->row_limit = INT32_MAX;
     status = load_weights(ffn, desc, err);
     if (status != TW_OK) {
         twp_ffn_destroy(ffn);
@@ -193,18 +193,6 @@ static void *place(char *memory, size_t *at, size_t bytes)
     return memory ? memory + from : NULL;
 }
 
-/* Entries that a row which stays may have. */
-static int32_t room_of(const struct tw_ffn *ffn)
-{
-    int64_t most = (int64_t)ffn->tiles * ffn->slots;
-    return most < ffn->row_limit ? (int32_t)most : ffn->row_limit;
-}
-
-static int32_t slabs_of(const struct tw_ffn *ffn)
-{
-    return (ffn->d + TWP_DOTS_SLAB - 1) / TWP_DOTS_SLAB;
-}
-
 static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
                     struct twp_work *w)
 {
@@ -219,28 +207,14 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     if (ffn->is_dense)
         return at;
     w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
+    w->list_of_h.room = ffn->tiles * ffn->slots;
+    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
+    w->list_of_h.pair = place(memory, &at, r * (size_t)w->list_of_h.room * 8);
     w->is_routed = place(memory, &at, r);
     w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
     w->list = place(memory, &at, r * sizeof *w->list);
     w->actual = place(memory, &at, sizeof *w->actual);
     w->x = place(memory, &at, r * (size_t)ffn->d * 2);
-    w->list_of_h.room = room_of(ffn);
-    size_t room = (size_t)w->list_of_h.room;
-    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
-    w->list_of_h.neuron = place(memory, &at, r * room * 4);
-    w->list_of_h.value = place(memory, &at, r * room * 4);
-    w->list_of_h.hidden = w->list_of_h.value;
-    if (!ffn->is_gated)
-        return at;
-    w->list_of_h.hidden = place(memory, &at, r * room * 4);
-    w->list_of_h.place = place(memory, &at, r * room * 4);
-    size_t streams = (r + TWP_STREAM_ROWS - 1) / TWP_STREAM_ROWS;
-    size_t streamed = streams * TWP_STREAM_ROWS * room;
-    w->list_of_h.stream = place(memory, &at, streamed * 2);
-    w->list_of_h.group_start =
-        place(memory, &at, streams * (4 * tiles + 1) * 4); // at most
-    w->part = place(memory, &at,
-                    (size_t)slabs_of(ffn) * streamed * sizeof *w->part);
     return at;
 }
 
@@ -319,10 +293,8 @@ static enum tw_status run_route(const struct tw_ffn *ffn,
 {
     struct twp_route_args args = {.in = call->work.packed,
                                   .rows = call->rows,
-                                  .row_limit = call->work.list_of_h.room,
+                                  .row_limit = ffn->row_limit,
                                   .is_dense = ffn->is_dense,
-                                  .is_plain = !ffn->is_gated,
-                                  .list = call->work.list_of_h,
                                   .is_routed = call->work.is_routed,
                                   .block_routed = call->work.block_routed,
                                   .counts = call->counts};
@@ -367,51 +339,29 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
     return tw_launch_pack(device, &args, stream, err);
 }
 
-static enum tw_status run_dots(const struct tw_ffn *ffn,
-                               const struct twp_device *device,
-                               const struct twp_ffn_call *call,
-                               struct CUstream_st *stream, struct tw_error *err)
+static enum tw_status run_unpack(const struct tw_ffn *ffn,
+                                 const struct twp_ffn_call *call,
+                                 struct CUstream_st *stream,
+                                 struct tw_error *err)
 {
-    struct twp_map map;
-    enum tw_status status =
-        twp_map_encode_boxes(&map, ffn->type, call->x, call->rows, ffn->d,
-                             ffn->d, TWP_STREAM_ROWS, err);
-    if (status != TW_OK)
-        return status;
-    struct twp_dots_args dots = {.type = ffn->type,
-                                 .x_map = &map,
-                                 .list = call->work.list_of_h,
-                                 .rows = call->rows,
-                                 .d = ffn->d,
-                                 .cols = ffn->f,
-                                 .x = call->x,
-                                 .up = ffn->up,
-                                 .part = call->work.part};
-    struct twp_hide_args hide = {.list = call->work.list_of_h,
-                                 .rows = call->rows,
-                                 .slabs = slabs_of(ffn),
-                                 .part = call->work.part,
-                                 .up_bias = ffn->up_bias,
-                                 .counts = call->counts};
-    status = tw_launch_dots(device, &dots, stream, err);
-    return status == TW_OK ? tw_launch_hide(&hide, stream, err) : status;
-}
-
-static enum tw_status run_add(const struct tw_ffn *ffn,
-                              const struct twp_ffn_call *call,
-                              struct CUstream_st *stream, struct tw_error *err)
-{
-    struct twp_add_args args = {.type = ffn->type,
-                                .list = call->work.list_of_h,
-                                .rows = call->rows,
-                                .d = ffn->d,
-                                .down = ffn->down_t,
-                                .down_bias = ffn->down_bias,
-                                .residual = call->residual,
-                                .y = call->y,
-                                .counts = call->counts,
-                                .variant = ffn->variant};
-    return tw_launch_add(&args, stream, err);
+    struct twp_unpack_args args = {.type = ffn->type,
+                                   .in = call->work.packed,
+                                   .list = call->work.list_of_h,
+                                   .is_routed = call->work.is_routed,
+                                   .rows = call->rows,
+                                   .d = ffn->d,
+                                   .x = call->x,
+                                   .up = ffn->is_gated ? ffn->up : NULL,
+                                   .down = ffn->down_t,
+                                   .up_bias =
+                                       ffn->is_gated ? ffn->up_bias : NULL,
+                                   .down_bias = ffn->down_bias,
+                                   .residual = call->residual,
+                                   .y = call->y,
+                                   .counts = call->counts,
+                                   .variant = ffn->variant};
+    enum tw_status status = tw_launch_hide(&args, stream, err);
+    return status == TW_OK ? tw_launch_add(&args, stream, err) : status;
 }
 
 static enum tw_status run_gather(const struct tw_ffn *ffn,
@@ -433,16 +383,13 @@ static enum tw_status run_gather(const struct tw_ffn *ffn,
 
 enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                            const struct twp_device *device,
-                           const struct twp_ffn_call *given,
+                           const struct twp_ffn_call *call,
                            struct CUstream_st *stream, struct tw_error *err)
 {
-    struct twp_ffn_call copy = *given;
-    const struct twp_ffn_call *call = &copy;
     if (call->rows < 1)
         return TW_OK;
     if (ffn->is_dense)
         return run_dense(ffn, device, call, stream, err);
-    twp_dots_groups(device, ffn->d, ffn->f, &copy.work.list_of_h);
     struct twp_rows routed = {.rows = call->rows,
                               .actual = call->work.actual,
                               .list = call->work.list};
@@ -451,10 +398,8 @@ enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
         status = run_route(ffn, device, call, stream, err);
     if (status == TW_OK)
         status = run_gather(ffn, call, stream, err);
-    if (status == TW_OK && ffn->is_gated)
-        status = run_dots(ffn, device, call, stream, err);
     if (status == TW_OK)
-        status = run_add(ffn, call, stream, err);
+        status = run_unpack(ffn, call, stream, err);
     if (status == TW_OK)
         status =
             run_hidden(ffn, device, call, call->work.x, routed, stream, err);

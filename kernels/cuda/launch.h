@@ -6,11 +6,9 @@
  * One sparse layer, M rows:
  *
  *     tw_launch_pack     x, W -> counts and entries          (pack.cu)
- *     tw_launch_route    counts, entries -> row sums, tiles, routes, the lists
- *                        of rows that stay                    (route.cu)
- *     tw_launch_dots     gated: x, W_up, lists -> parts of dots (dots.cu)
- *     tw_launch_hide     gated: parts, lists -> h             (unpack.cu)
- *     tw_launch_add      lists -> y, firing counts            (unpack.cu)
+ *     tw_launch_route    counts -> row sums, tiles, routes    (route.cu)
+ *     tw_launch_hide     entries -> lists of h, rows that stay (unpack.cu)
+ *     tw_launch_add      lists -> y                           (unpack.cu)
  *     tw_launch_gather   routed rows of x, their list         (route.cu)
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
  *     tw_launch_down     h -> y, scattered                    (down.cu)
@@ -62,24 +60,12 @@ struct twp_packed {
     uint32_t *entry; /* [rows][tiles][slots] */
 };
 
-/* The entries of rows that stay sparse: each row's list, ascending by neuron, and
- * for dots a stream for every TWP_STREAM_ROWS rows: by group of neurons, then row,
- * then neuron. A stream has room for its rows' lists. */
+/* The entries of rows that stay sparse: lists of (neuron, h as fp32 bits). */
 struct twp_list {
-    int32_t room;          /* the most entries a row that stays may have */
-    int32_t units, groups; /* quarters of tiles a group, by twp_dots_groups */
-    uint32_t *n;           /* [rows] their number; UINT32_MAX: the row is routed */
-    uint32_t *neuron;      /* [rows][room] */
-    float *value;          /* [rows][room] act(gate) */
-    float *hidden;         /* [rows][room] h; plain: the same as value */
-    /* gated only: */
-    uint32_t *place;       /* [rows][room] in the stream */
-    uint16_t *stream;      /* [streams][8 * room] neuron within its group |
-                            * row within its 8 << 10 */
-    uint32_t *group_start; /* [streams][groups + 1] */
+    int32_t room;   /* tiles * slots */
+    uint32_t *n;    /* [rows] their number; UINT32_MAX: the row is routed */
+    uint32_t *pair; /* [rows][room][2] */
 };
-#define TWP_STREAM_ROWS 8
-#define TWP_DOTS_SLAB         128 /* columns of x that one part of a dot covers */
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.
  * Rows with skip set count in nnz and l1 alone. h and act(gate) are compared in
@@ -123,11 +109,6 @@ TW_MUST_USE enum tw_status twp_map_encode(struct twp_map *map,
                                           const void *matrix, int64_t rows,
                                           int64_t cols, int64_t stride,
                                           struct tw_error *err);
-/* The same in boxes of that many rows. */
-TW_MUST_USE enum tw_status
-twp_map_encode_boxes(struct twp_map *map, enum tw_dtype type,
-                     const void *matrix, int64_t rows, int64_t cols,
-                     int64_t stride, int box_rows, struct tw_error *err);
 
 /* In every struct of arguments, `type` is that of the 16-bit numbers: TW_BF16
  * or TW_F16. */
@@ -148,10 +129,8 @@ TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
 struct twp_route_args {
     struct twp_packed in;
     int32_t rows;
-    int32_t row_limit;     /* rows with more non-zeros are routed; <= list.room */
+    int32_t row_limit;     /* rows with more non-zeros are routed */
     bool is_dense;         /* every row is dense already: sums only */
-    bool is_plain;         /* an entry is h: rows' sums are counted here */
-    struct twp_list list;  /* written; unused where is_dense */
     uint8_t *is_routed;    /* [rows], written; may be NULL where is_dense */
     int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written; likewise */
     struct twp_counts counts;
@@ -176,49 +155,26 @@ TW_MUST_USE enum tw_status tw_launch_gather(const struct twp_gather_args *args,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
 
-struct twp_dots_args {
+struct twp_unpack_args {
     enum tw_dtype type;
-    struct twp_list list;
-    int32_t rows, d, cols;
-    const struct twp_map *x_map; /* host; boxes of 8 rows; NULL: without TMA */
-    const void *x, *up;          /* [rows][d], [cols][d] */
-    float *part;        /* [d / TWP_DOTS_SLAB, up][streams][8 * list.room] */
-};
-
-/* How dots cuts d_ff neurons into groups: sets list->units and ->groups. */
-void twp_dots_groups(const struct twp_device *device, int32_t d, int32_t cols,
-                     struct twp_list *list);
-
-TW_MUST_USE enum tw_status tw_launch_dots(const struct twp_device *device,
-                                          const struct twp_dots_args *args,
-                                          struct CUstream_st *stream,
-                                          struct tw_error *err);
-
-struct twp_hide_args {
-    struct twp_list list;
-    int32_t rows, slabs;
-    const float *part;    /* of dots */
-    const float *up_bias; /* or NULL */
-    struct twp_counts counts;
-};
-
-TW_MUST_USE enum tw_status tw_launch_hide(const struct twp_hide_args *args,
-                                          struct CUstream_st *stream,
-                                          struct tw_error *err);
-
-struct twp_add_args {
-    enum tw_dtype type;
-    struct twp_list list;
+    struct twp_packed in;
+    struct twp_list list;     /* hide writes it, add reads it */
+    const uint8_t *is_routed; /* [rows] left alone; NULL: none */
     int32_t rows, d;
-    const void *down;       /* [cols][d], W_down transposed */
-    const float *down_bias; /* or NULL */
-    const void *residual;   /* [rows][d] or NULL; may be y */
-    void *y;                /* [rows][d]; rows that are routed are left alone */
-    struct twp_counts counts; /* fired, first and last of these rows */
-    int variant;            /* 0: the fastest known; tests try others */
+    const void *x;                    /* [rows][d]; gated only */
+    const void *up;                   /* [cols][d]; NULL: plain */
+    const void *down;                 /* [cols][d], W_down transposed */
+    const float *up_bias, *down_bias; /* or NULL */
+    const void *residual;             /* [rows][d] or NULL; may be y */
+    void *y;                          /* [rows][d] */
+    struct twp_counts counts;
+    int variant; /* 0: the fastest known; tests try others */
 };
 
-TW_MUST_USE enum tw_status tw_launch_add(const struct twp_add_args *args,
+TW_MUST_USE enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
+                                          struct CUstream_st *stream,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_launch_add(const struct twp_unpack_args *args,
                                          struct CUstream_st *stream,
                                          struct tw_error *err);
 

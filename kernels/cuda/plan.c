@@ -8,17 +8,6 @@
 #include "kernels/cuda/cuda_internal.h"
 #include "kernels/ffn_plan.h"
 
-#define LEAST_LIMIT 64
-#define LIMIT_SHARE 16 /* of d_ff */
-
-int32_t twp_row_limit(int64_t d_ff, int64_t wanted)
-{
-    int64_t most = d_ff / LIMIT_SHARE;
-    if (most < LEAST_LIMIT)
-        most = LEAST_LIMIT;
-    return (int32_t)(wanted < most ? wanted : most);
-}
-
 static struct twp_ffn_costs costs_of(const struct tw_ffn *ffn)
 {
     double columns = ffn->f;
@@ -60,6 +49,6 @@ enum tw_status twp_cuda_plan_use(void *ctx, struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     ffn->is_dense = plan->path == TW_FFN_DENSE;
-    ffn->row_limit = twp_row_limit(ffn->f, plan->row_limit);
+    ffn->row_limit = (int32_t)plan->row_limit;
     return TW_OK;
 }

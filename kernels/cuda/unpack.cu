@@ -21,13 +21,23 @@
  * row, dots of a batch at once 0.70, of the whole list 0.64; here, hide entry
  * after entry 0.265, add with one row ahead 2.3 (spills). */
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/counting.cuh"
 
 namespace {
 
 using common::FULL_WARP;
+constexpr int WINDOW = 64;       // entries a warp lists at once
 constexpr int WARPS = 4;         // of a block, each with a row of its own
 constexpr uint32_t ROUTED = 0xffffffffu;
+
+struct HideParams {
+    struct twp_packed in;
+    struct twp_list list;
+    const uint8_t *is_routed;
+    int rows, d;
+    const uint16_t *x, *up;
+    const float *up_bias;
+    struct twp_counts counts;
+};
 
 struct AddParams {
     struct twp_list list;
@@ -36,7 +46,6 @@ struct AddParams {
     const float *down_bias;
     const uint16_t *residual;
     uint16_t *y;
-    struct twp_counts counts;
 };
 
 template <enum tw_dtype T> __device__ __forceinline__ void widen(float (&out)[8], uint4 v)
@@ -75,43 +84,211 @@ template <int NV, bool FULL> struct Columns {
 
 /* ---- hide ---- */
 
-/* The parts of an entry's dot, in order. */
-__device__ __forceinline__ float sum_parts(const float *part, int64_t stride, int slabs)
+/* A row's counts, in the lanes of its warp. */
+struct RowSums {
+    float l1 = 0;
+    uint32_t nnz[TWP_DEFS] = {};
+};
+
+__device__ __forceinline__ void fire(const struct twp_counts &c, int def, uint32_t neuron,
+                                     uint32_t row)
 {
-    float sum = 0;
-#pragma unroll 8
-    for (int s = 0; s < slabs; s++)
-        sum += __ldcs(part + s * stride);
-    return sum;
+    atomicAdd(c.fired[def] + neuron, 1); // results unused: reductions, nothing waits
+    atomicMin(c.first[def] + neuron, row);
+    atomicMax(c.last[def] + neuron, row + 1);
 }
 
-__global__ void __launch_bounds__(WARPS * 32) hide_kernel(const struct twp_hide_args a)
+/* a: the packed act(gate). */
+__device__ __forceinline__ void count_entry(const struct twp_counts &c, RowSums &sums,
+                                            uint32_t neuron, float a, float h, uint32_t row,
+                                            bool is_skipped)
 {
+    sums.l1 += fabsf(h);
+    if (!isfinite(h))
+        atomicMin(c.bad, (unsigned long long)row << 32 | neuron);
+#pragma unroll
+    for (int d = 0; d < TWP_DEFS; d++) {
+        if (d >= c.defs || !common::is_active(c.def[d], true, a, h))
+            continue;
+        sums.nnz[d]++;
+        if (!is_skipped)
+            fire(c, d, neuron, row);
+    }
+}
+
+__device__ __forceinline__ void finish_counts(const struct twp_counts &c, const RowSums &sums,
+                                              uint32_t row)
+{
+    float l1 = sums.l1;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2)
+        l1 += __shfl_xor_sync(FULL_WARP, l1, step);
+    if (threadIdx.x % 32 == 0)
+        c.l1[row] = l1;
+#pragma unroll
+    for (int d = 0; d < TWP_DEFS; d++) {
+        if (d >= c.defs)
+            break;
+        uint32_t nnz = __reduce_add_sync(FULL_WARP, sums.nnz[d]);
+        if (threadIdx.x % 32 == 0)
+            c.nnz[d][row] = nnz;
+    }
+}
+
+/* A warp's window of entries. */
+struct Window {
+    uint32_t neuron[WINDOW];
+    float value[WINDOW], dot[WINDOW];
+};
+
+/* Entries base .. base + WINDOW - 1 of 32 tiles; `before` is the number in the
+ * tiles of the lanes below. */
+__device__ __forceinline__ void fill_window(Window &window, const struct twp_packed &in,
+                                            int64_t cell, int tile, int count, int before,
+                                            int base)
+{
+    const uint32_t *from = in.entry + cell * in.slots;
+    int first = max(base - before, 0), last = min(count, base + WINDOW - before);
+#pragma unroll 1
+    for (int i = first; i < last; i++) {
+        uint32_t entry = __ldcs(from + i);
+        window.neuron[before + i - base] = tile * TWP_TILE + (entry & 0xff);
+        window.value[before + i - base] = __uint_as_float(entry & common::VALUE_BITS);
+    }
+}
+
+/* The sum over the warp of p[i] for each i < BATCH; lane l ends with that of
+ * i = l % BATCH. Pairs of lanes swap halves: BATCH - 1 + log2(32 / BATCH)
+ * shuffles. */
+template <int BATCH> __device__ __forceinline__ float sum_lanes(float (&p)[BATCH])
+{
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int width = BATCH / 2; width > 0; width /= 2) {
+        bool is_upper = lane & width;
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            float give = is_upper ? p[i] : p[i + width];
+            float keep = is_upper ? p[i + width] : p[i];
+            p[i] = keep + __shfl_xor_sync(FULL_WARP, give, width);
+        }
+    }
+#pragma unroll
+    for (int step = BATCH; step < 32; step *= 2)
+        p[0] += __shfl_xor_sync(FULL_WARP, p[0], step);
+    return p[0];
+}
+
+/* window.dot of n entries over the columns from `from` on, BATCH entries at
+ * once. Each chunk of a row is replaced by the next batch's as soon as it is
+ * used. */
+template <enum tw_dtype T, int NV, int BATCH, bool FULL>
+__device__ __forceinline__ void dot_window(const HideParams &p, const uint16_t *x, Window &window,
+                                           int n, int from)
+{
+    Columns<NV, FULL> columns(from, p.d);
+    int lane = threadIdx.x % 32;
+    uint4 mine[NV], w[BATCH][NV];
+    columns.load(mine, x);
+#pragma unroll
+    for (int i = 0; i < BATCH; i++)
+        if (i < n)
+            columns.load(w[i], p.up + (int64_t)window.neuron[i] * p.d);
+#pragma unroll 1
+    for (int e = 0; e < n; e += BATCH) {
+        const uint16_t *next[BATCH];
+        float sum[BATCH] = {};
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) // the last rows again where there are no more
+            next[i] = p.up + (int64_t)window.neuron[min(e + BATCH + i, n - 1)] * p.d;
+        bool has_next = e + BATCH < n;
+#pragma unroll
+        for (int v = 0; v < NV; v++) {
+            float g[8];
+            widen<T>(g, mine[v]);
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                float f[8];
+                widen<T>(f, w[i][v]);
+#pragma unroll
+                for (int c = 0; c < 8; c++)
+                    sum[i] = fmaf(f[c], g[c], sum[i]);
+                if (has_next)
+                    w[i][v] = columns.chunk(next[i], v);
+            }
+        }
+        float mine_of = sum_lanes<BATCH>(sum);
+        if (lane < BATCH && e + lane < n)
+            window.dot[e + lane] = from == 0 ? mine_of : window.dot[e + lane] + mine_of;
+    }
+}
+
+template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL>
+__device__ __forceinline__ void hide_window(const HideParams &p, int row, Window &window, int n,
+                                            uint2 *out, RowSums &sums, bool is_skipped)
+{
+    __syncwarp();
+    if (GATED)
+#pragma unroll 1
+        for (int from = 0; from < p.d; from += NV * 256)
+            dot_window<T, NV, BATCH, FULL>(p, p.x + (int64_t)row * p.d, window, n, from);
+    __syncwarp();
+#pragma unroll 1
+    for (int e = threadIdx.x % 32; e < n; e += 32) {
+        uint32_t neuron = window.neuron[e];
+        float a = window.value[e], h = a;
+        if (GATED)
+            h *= window.dot[e] + (p.up_bias ? __ldg(p.up_bias + neuron) : 0.0f);
+        out[e] = make_uint2(neuron, __float_as_uint(h));
+        if (p.counts.is_on)
+            count_entry(p.counts, sums, neuron, a, h, row, is_skipped);
+    }
+    __syncwarp();
+}
+
+template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
+__global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HideParams p)
+{
+    __shared__ Window windows[WARPS];
     common::let_next_start();
     common::wait_for_last();
+    Window &window = windows[threadIdx.x / 32];
     int lane = threadIdx.x % 32, row = blockIdx.x * WARPS + threadIdx.x / 32;
-    if (row >= a.rows)
+    if (row >= p.rows)
         return;
-    uint32_t n = a.list.n[row];
-    if (n == ROUTED)
+    if (p.is_routed && p.is_routed[row]) {
+        if (lane == 0)
+            p.list.n[row] = ROUTED;
         return;
-    counting::RowSums sums;
-    int64_t at = (int64_t)row * a.list.room, first = row / TWP_STREAM_ROWS * TWP_STREAM_ROWS;
-    int64_t streams = (a.rows + TWP_STREAM_ROWS - 1) / TWP_STREAM_ROWS;
-    int64_t stride = streams * TWP_STREAM_ROWS * a.list.room;
-    const float *part = a.part + first * a.list.room;
-#pragma unroll 1
-    for (uint32_t e = lane; e < n; e += 32) {
-        uint32_t neuron = a.list.neuron[at + e];
-        float value = a.list.value[at + e];
-        float up = sum_parts(part + a.list.place[at + e], stride, a.slabs);
-        float h = value * (up + (a.up_bias ? __ldg(a.up_bias + neuron) : 0.0f));
-        a.list.hidden[at + e] = h;
-        if (a.counts.is_on)
-            counting::add_entry(a.counts, sums, neuron, value, h, row);
     }
-    if (a.counts.is_on)
-        counting::finish_row(a.counts, sums, row);
+    bool is_skipped = p.counts.is_on && p.counts.skip && p.counts.skip[row];
+    RowSums sums;
+    uint2 *out = reinterpret_cast<uint2 *>(p.list.pair) + (int64_t)row * p.in.tiles * p.in.slots;
+    int listed = 0;
+#pragma unroll 1
+    for (int first = 0; first < p.in.tiles; first += 32) {
+        int tile = first + lane;
+        int64_t cell = (int64_t)row * p.in.tiles + tile;
+        int count = tile < p.in.tiles ? __dp4a(__ldcs(p.in.count + cell), 0x01010101u, 0u) : 0;
+        int upto = count;
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            int below = __shfl_up_sync(FULL_WARP, upto, step);
+            upto += lane >= step ? below : 0;
+        }
+        int total = __shfl_sync(FULL_WARP, upto, 31);
+#pragma unroll 1
+        for (int base = 0; base < total; base += WINDOW) {
+            fill_window(window, p.in, cell, tile, count, upto - count, base);
+            hide_window<T, NV, BATCH, GATED, FULL>(p, row, window, min(WINDOW, total - base),
+                                          out + listed + base, sums, is_skipped);
+        }
+        listed += total;
+    }
+    if (lane == 0)
+        p.list.n[row] = listed;
+    if (p.counts.is_on)
+        finish_counts(p.counts, sums, row);
 }
 
 /* ---- add ---- */
@@ -175,49 +352,63 @@ __device__ __forceinline__ void finish_row(const AddParams &p,
     }
 }
 
-/* BY_PART: all rows' first parts, then their second. */
-template <enum tw_dtype T, int NV, int DEPTH, bool FULL, int BLOCKS, bool BY_PART>
+template <enum tw_dtype T, int NV, int DEPTH, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams p)
 {
     common::let_next_start();
     common::wait_for_last();
     int warp = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
-    int row = BY_PART ? warp % p.rows : warp / p.parts;
-    int part = BY_PART ? warp / p.rows : warp % p.parts;
-    if (row >= p.rows || part >= p.parts)
+    int row = warp / p.parts, part = warp % p.parts;
+    if (row >= p.rows)
         return;
     uint32_t n = p.list.n[row];
     if (n == ROUTED)
         return;
     Columns<NV, FULL> columns(part * NV * 256, p.d);
-    int64_t from = (int64_t)row * p.list.room;
-    bool is_counted = p.counts.is_on && !(p.counts.skip && p.counts.skip[row]);
+    const uint2 *from = reinterpret_cast<const uint2 *>(p.list.pair) + (int64_t)row * p.list.room;
     float y[NV * 8] = {};
 #pragma unroll 1
     for (uint32_t base = 0; base < n; base += 32) {
-        uint2 mine = make_uint2(0, 0);
-        if (base + lane < n) {
-            float h = __ldcs(p.list.hidden + from + base + lane);
-            mine = make_uint2(__ldcs(p.list.neuron + from + base + lane), __float_as_uint(h));
-            if (is_counted && lane * p.parts / 32 == part) // each part's share
-                counting::fire(p.counts, mine.x, p.list.value[from + base + lane], h, row);
-        }
+        uint2 mine = base + lane < n ? __ldcs(from + base + lane) : make_uint2(0, 0);
         add_entries<T, NV, DEPTH, FULL>(p, columns, y, mine, min(32u, n - base));
     }
     finish_row<T>(p, columns, row, y);
 }
 
-template <enum tw_dtype T, int NV, int DEPTH, int BLOCKS, bool BY_PART>
+template <enum tw_dtype T, int NV, int BATCH, int BLOCKS>
+enum tw_status hide(const HideParams &p, cudaStream_t stream, struct tw_error *err)
+{
+    int blocks = (p.rows + WARPS - 1) / WARPS;
+    bool is_full = p.d % (NV * 256) == 0;
+    auto kernel = !p.up     ? hide_kernel<T, NV, BATCH, false, true, BLOCKS>
+                  : is_full ? hide_kernel<T, NV, BATCH, true, true, BLOCKS>
+                            : hide_kernel<T, NV, BATCH, true, false, BLOCKS>;
+    return common::launch("hide", kernel, blocks, WARPS * 32, 0, stream, err, p);
+}
+
+template <enum tw_dtype T, int NV, int DEPTH, int BLOCKS>
 enum tw_status add(AddParams p, cudaStream_t stream, struct tw_error *err)
 {
     p.parts = (p.d + NV * 256 - 1) / (NV * 256);
     int64_t warps = (int64_t)p.rows * p.parts;
     int blocks = (int)((warps + WARPS - 1) / WARPS);
-    if (p.d % (NV * 256) == 0)
-        return common::launch("add", add_kernel<T, NV, DEPTH, true, BLOCKS, BY_PART>, blocks,
-                              WARPS * 32, 0, stream, err, p);
-    return common::launch("add", add_kernel<T, NV, DEPTH, false, BLOCKS, BY_PART>, blocks,
-                          WARPS * 32, 0, stream, err, p);
+    auto kernel = p.d % (NV * 256) == 0 ? add_kernel<T, NV, DEPTH, true, BLOCKS>
+                                        : add_kernel<T, NV, DEPTH, false, BLOCKS>;
+    return common::launch("add", kernel, blocks, WARPS * 32, 0, stream, err, p);
+}
+
+template <enum tw_dtype T>
+enum tw_status hide_variant(int variant, const HideParams &p, cudaStream_t stream,
+                            struct tw_error *err)
+{
+    switch (variant) {
+    case 1:
+        return hide<T, 8, 1, 5>(p, stream, err);
+    case 2:
+        return hide<T, 2, 4, 6>(p, stream, err);
+    default:
+        return hide<T, 4, 2, 5>(p, stream, err);
+    }
 }
 
 template <enum tw_dtype T>
@@ -226,28 +417,33 @@ enum tw_status add_variant(int variant, const AddParams &p, cudaStream_t stream,
 {
     switch (variant) {
     case 1:
-        return add<T, 2, 4, 5, true>(p, stream, err);
+        return add<T, 4, 2, 5>(p, stream, err);
     case 2:
-        return add<T, 1, 8, 6, true>(p, stream, err);
-    case 3:
-        return add<T, 4, 2, 5, true>(p, stream, err);
-    case 4:
-        return add<T, 2, 4, 6, true>(p, stream, err);
+        return add<T, 8, 2, 3>(p, stream, err);
     default:
-        return add<T, 2, 4, 5, false>(p, stream, err);
+        return add<T, 2, 4, 5>(p, stream, err);
     }
 }
 
 } // namespace
 
-extern "C" enum tw_status tw_launch_hide(const struct twp_hide_args *args,
+extern "C" enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
-    int blocks = (args->rows + WARPS - 1) / WARPS;
-    return common::launch("hide", hide_kernel, blocks, WARPS * 32, 0, stream, err, *args);
+    HideParams p = {args->in,
+                    args->list,
+                    args->is_routed,
+                    args->rows,
+                    args->d,
+                    static_cast<const uint16_t *>(args->x),
+                    static_cast<const uint16_t *>(args->up),
+                    args->up_bias,
+                    args->counts};
+    return args->type == TW_F16 ? hide_variant<TW_F16>(args->variant, p, stream, err)
+                                : hide_variant<TW_BF16>(args->variant, p, stream, err);
 }
 
-extern "C" enum tw_status tw_launch_add(const struct twp_add_args *args,
+extern "C" enum tw_status tw_launch_add(const struct twp_unpack_args *args,
                                         struct CUstream_st *stream, struct tw_error *err)
 {
     AddParams p = {args->list,
@@ -257,8 +453,7 @@ extern "C" enum tw_status tw_launch_add(const struct twp_add_args *args,
                    static_cast<const uint16_t *>(args->down),
                    args->down_bias,
                    static_cast<const uint16_t *>(args->residual),
-                   static_cast<uint16_t *>(args->y),
-                   args->counts};
+                   static_cast<uint16_t *>(args->y)};
     return args->type == TW_F16 ? add_variant<TW_F16>(args->variant, p, stream, err)
                                 : add_variant<TW_BF16>(args->variant, p, stream, err);
 }
