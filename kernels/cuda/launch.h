@@ -13,7 +13,8 @@
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
  *     tw_launch_down     h -> y, scattered                    (down.cu)
  *
- * A dense layer is hidden, route (which then only sums), down. */
+ * A dense layer is hidden and down. Where a row's d isn't a multiple of 8, repitch
+ * (route.cu) copies x and the residual before and y behind. */
 #ifndef TW_KERNELS_CUDA_LAUNCH_H
 #define TW_KERNELS_CUDA_LAUNCH_H
 
@@ -208,6 +209,8 @@ struct twp_down_args {
     const void *residual; /* [..][d] by list, or NULL; may be y */
     void *y;              /* [..][d] by list */
     const float *l1_part; /* summed into counts.l1 where counts.is_on */
+    const uint32_t *count; /* a dense layer's count words, whose tiles are added
+                            * to the histograms; NULL: route did that */
     struct twp_counts counts;
 };
 
@@ -215,6 +218,13 @@ TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,
                                           const struct twp_down_args *args,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);
+
+/* out[rows][stride_out] = in[rows][stride_in], 16-bit numbers: `cols` of a row,
+ * zeros behind them. */
+TW_MUST_USE enum tw_status
+tw_launch_repitch(void *out, int64_t stride_out, const void *in,
+                  int64_t stride_in, int32_t rows, int32_t cols,
+                  struct CUstream_st *stream, struct tw_error *err);
 
 /* out[cols][stride_out] = in[rows][stride_in]^T, 16-bit numbers. */
 TW_MUST_USE enum tw_status

@@ -195,6 +195,15 @@ __global__ void transpose_kernel(uint16_t *out, int64_t stride_out, const uint16
             out[(col + i) * stride_out + row + threadIdx.x] = square[threadIdx.x][i];
 }
 
+__global__ void repitch_kernel(uint16_t *out, int64_t stride_out, const uint16_t *in,
+                               int64_t stride_in, int cols)
+{
+    out += blockIdx.x * stride_out;
+    in += blockIdx.x * stride_in;
+    for (int i = threadIdx.x; i < stride_out; i += blockDim.x)
+        out[i] = i < cols ? in[i] : 0;
+}
+
 } // namespace
 
 extern "C" enum tw_status tw_launch_route(const struct twp_device *device,
@@ -224,4 +233,13 @@ extern "C" enum tw_status tw_launch_transpose(void *out, int64_t stride_out, con
         static_cast<uint16_t *>(out), stride_out, static_cast<const uint16_t *>(in), stride_in,
         rows, cols);
     return common::launched("transpose", err);
+}
+
+extern "C" enum tw_status tw_launch_repitch(void *out, int64_t stride_out, const void *in,
+                                            int64_t stride_in, int32_t rows, int32_t cols,
+                                            struct CUstream_st *stream, struct tw_error *err)
+{
+    repitch_kernel<<<rows, 256, 0, stream>>>(static_cast<uint16_t *>(out), stride_out,
+                                             static_cast<const uint16_t *>(in), stride_in, cols);
+    return common::launched("repitch", err);
 }
