@@ -100,12 +100,11 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
         for (int d = 0; a.counts.is_on && d < a.counts.defs; d++)
             if (a.counts.def[d].kind == TW_ACTIVE_GATE)
                 a.counts.nnz[d][first + r] = sum;
-        bool is_routed = !a.is_dense && (overs > 0 || sum > a.row_limit);
-        if (a.is_routed)
-            a.is_routed[first + r] = is_routed;
-        if (is_routed || a.is_dense)
+        bool is_routed = overs > 0 || sum > a.row_limit;
+        a.is_routed[first + r] = is_routed;
+        if (is_routed)
             atomicAdd(&rows_routed, 1);
-        if (overs > 0 && !a.is_dense) {
+        if (overs > 0) {
             atomicAdd(&rows_over, 1);
             atomicAdd(&tiles_over, overs);
         }
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
     if (a.counts.is_on)
         small.flush(histogram);
     __syncthreads();
-    if (threadIdx.x == 0 && a.block_routed)
+    if (threadIdx.x == 0)
         a.block_routed[blockIdx.x] = rows_routed;
     if (!a.counts.is_on)
         return;
