@@ -29,7 +29,7 @@ inline enum tw_status launched(const char *kernel, struct tw_error *err)
 /* Launches a kernel that may start, up to its wait_for_last, while the one before
  * it on the stream still runs. */
 template <typename... Params>
-inline enum tw_status launch(const char *name, void (*kernel)(Params...), int blocks, int threads,
+inline enum tw_status launch(const char *name, void (*kernel)(Params...), dim3 blocks, int threads,
                              int shared_bytes, cudaStream_t stream, struct tw_error *err,
                              const Params &...params)
 {
@@ -40,7 +40,7 @@ inline enum tw_status launch(const char *name, void (*kernel)(Params...), int bl
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
+    config.gridDim = blocks;
     config.blockDim = dim3(threads);
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
@@ -66,6 +66,23 @@ __device__ __forceinline__ void let_next_start()
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+/* The row at a place of the list. */
+__device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int place)
+{
+    return rows.list ? rows.list[place] : place;
+}
+
+/* A row's partial sums, by a warp, in one order. */
+__device__ __forceinline__ float sum_parts(const float *l1_part, int parts, int row)
+{
+    float sum = 0;
+    for (int i = threadIdx.x % 32; i < parts; i += 32)
+        sum += l1_part[(int64_t)row * parts + i];
+    for (int step = 16; step > 0; step /= 2)
+        sum += __shfl_xor_sync(FULL_WARP, sum, step);
+    return sum;
 }
 
 /* Copies the tensor map into a kernel's parameter. */
@@ -108,7 +125,7 @@ __device__ __forceinline__ uint32_t cut_pair(float low, float high, float t)
 template <int ACT> __device__ __forceinline__ float packed_value(float r)
 {
     if (ACT == TW_ACT_RELU2)
-        return __uint_as_float(__float_as_uint(__fmul_rn(r, r)) & VALUE_BITS);
+        return __uint_as_float(__float_as_uint(hopper::mul_ftz(r, r)) & VALUE_BITS);
     return r;
 }
 

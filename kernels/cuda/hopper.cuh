@@ -223,6 +223,62 @@ __device__ __forceinline__ void wgmma(float (&d)[128], uint64_t a, uint64_t b, i
 }
 #undef TW_WGMMA
 
+/* The same for b[64][16]: d[64][64], the places as above. */
+#define TW_WGMMA_NARROW(TYPE)                                                                      \
+    asm volatile(                                                                                  \
+        "{\n"                                                                                      \
+        ".reg .pred p;\n"                                                                          \
+        "setp.ne.b32 p, %34, 0;\n"                                                                 \
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {"                           \
+        "%0, %1, %2, %3, %4, %5, %6, %7, " \
+        "%8, %9, %10, %11, %12, %13, %14, %15, " \
+        "%16, %17, %18, %19, %20, %21, %22, %23, " \
+        "%24, %25, %26, %27, %28, %29, %30, %31 " \
+        "}, %32, %33, p, 1, 1, 0, 0;\n"                                                            \
+        "}\n"                                                                                      \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
+        : "l"(a), "l"(b), "r"(adds))
+template <enum tw_dtype T>
+__device__ __forceinline__ void wgmma_narrow(float (&d)[32], uint64_t a, uint64_t b, int adds)
+{
+    if (T == TW_F16)
+        TW_WGMMA_NARROW("f16");
+    else
+        TW_WGMMA_NARROW("bf16");
+}
+#undef TW_WGMMA_NARROW
+
+/* ---- asynchronous copies ---- */
+
+/* 16 bytes from global to shared memory, past the L1 cache; zeros, and nothing
+ * is read, where not is_in. */
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from, bool is_in)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(is_in ? 16 : 0)
+                 : "memory");
+}
+
+__device__ __forceinline__ void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All but this thread's last GROUPS groups have arrived. */
+template <int GROUPS> __device__ __forceinline__ void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+/* What this thread wrote to shared memory is seen by WGMMA after a barrier. */
+__device__ __forceinline__ void proxy_fence()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* ---- shared memory ---- */
 
 /* Four 8 x 8 blocks of 16-bit values; lane l gives the row l % 8 of block
@@ -245,7 +301,39 @@ __device__ __forceinline__ void load_blocks(uint32_t address, uint32_t (&v)[4])
                  : "memory");
 }
 
+__device__ __forceinline__ void store_word(uint32_t address, uint32_t v)
+{
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ void store_byte(uint32_t address, uint32_t v)
+{
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
 /* ---- numbers ---- */
+
+/* Numbers below 2^-126 are 0 in these: as operand and as result. */
+__device__ __forceinline__ float mul_ftz(float a, float b)
+{
+    float product;
+    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+    return product;
+}
+
+__device__ __forceinline__ float exp2_ftz(float x) // within 2^-22, relative
+{
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+}
+
+__device__ __forceinline__ float reciprocal_ftz(float x) // within 1 ulp
+{
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
 
 /* Rounds two to type T, the first in the lower half. */
 template <enum tw_dtype T> __device__ __forceinline__ uint32_t round_pair(float low, float high)
@@ -267,6 +355,17 @@ template <enum tw_dtype T> __device__ __forceinline__ uint32_t relu_pair(float l
     else
         asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+}
+
+/* 0xffff in each half of a pair that isn't 0; NaN isn't. */
+template <enum tw_dtype T> __device__ __forceinline__ uint32_t nonzero_mask(uint32_t pair)
+{
+    uint32_t mask;
+    if (T == TW_F16)
+        asm("set.neu.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(pair), "r"(0));
+    else
+        asm("set.neu.u32.bf16x2 %0, %1, %2;" : "=r"(mask) : "r"(pair), "r"(0));
+    return mask;
 }
 
 __device__ __forceinline__ float widen_half(uint16_t half)
