@@ -22,7 +22,6 @@ constexpr int STAGES = 3;
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 constexpr int COUNTING = 5; // the barrier of the spare warps
-constexpr uint32_t FULL_WARP = 0xffffffffu;
 static_assert(smem_bytes(STAGES, STAGED_BYTES) + 4 * TWP_HISTOGRAM <= 227 * 1024, "shared memory");
 
 struct DownParams {
