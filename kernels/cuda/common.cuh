@@ -26,9 +26,9 @@ inline enum tw_status launched(const char *kernel, struct tw_error *err)
 /* Copies the tensor map into a kernel's parameter. */
 inline CUtensorMap map_of(const struct twp_map *map)
 {
-    static_assert(sizeof(CUtensorMap) == sizeof(struct twp_map), "a tensor map");
+    static_assert(sizeof(CUtensorMap) == sizeof map->opaque, "a tensor map");
     CUtensorMap out;
-    memcpy(&out, map, sizeof out);
+    memcpy(&out, map->opaque, sizeof out);
     return out;
 }
 
