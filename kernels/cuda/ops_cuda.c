@@ -1,6 +1,6 @@
 /* The cuda row of the operations table, so far its feed-forward layer: a NULL
- * slot is what it can't do yet. Buffers hold bf16. One stream a context; ffn
- * returns at once, its counts reach the obs in finish. */
+ * slot is what it can't do yet. Buffers hold the config's type. One stream a
+ * context; ffn returns at once, its counts reach the obs in finish. */
 #include <config.h>
 
 #include "kernels/cuda/cuda_internal.h"
@@ -17,12 +17,14 @@ struct pending {
     void *memory;
     size_t bytes;
     int32_t cols;
+    struct twp_counts counts; /* its definitions; no pointers */
     struct tw_probes probes;
     struct tw_layer_obs *obs;
 };
 
 struct twp_cuda {
     struct twp_device device;
+    enum tw_dtype type; /* TW_BF16 or TW_F16 */
     char name[300];
     struct CUstream_st *stream;
     const struct tw_batch *batch; /* the started one, else NULL */
@@ -66,9 +68,14 @@ static void cuda_fini(void *ctx)
 static enum tw_status cuda_init(const struct tw_ops_config *config, void **ctx,
                                 struct tw_error *err)
 {
+    if (config->dtype > TW_F16)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda' cannot compute in %s",
+                            tw_dtype_name(config->dtype));
     struct twp_cuda *cuda = tw_calloc(1, sizeof *cuda);
     if (!cuda)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a context");
+    cuda->type = config->dtype == TW_F16 ? TW_F16 : TW_BF16;
     struct cudaDeviceProp p;
     enum tw_status status =
         twp_cuda_check(cudaSetDevice(config->device), "device", err);
@@ -117,8 +124,7 @@ static enum tw_status cuda_upload(void *ctx, void *buffer, const float *host,
     uint16_t *narrow = tw_alloc((size_t)elements, sizeof *narrow);
     if (!narrow)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a copy");
-    for (int64_t i = 0; i < elements; i++)
-        narrow[i] = twp_bf16_of(host[i]);
+    twp_narrow(narrow, host, cuda->type, (size_t)elements);
     cudaError_t error =
         cudaMemcpyAsync(buffer, narrow, (size_t)elements * sizeof *narrow,
                         cudaMemcpyHostToDevice, cuda->stream);
@@ -140,8 +146,8 @@ static enum tw_status cuda_download(void *ctx, float *host, const void *buffer,
                         cudaMemcpyDeviceToHost, cuda->stream);
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(cuda->stream);
-    for (int64_t i = 0; error == cudaSuccess && i < elements; i++)
-        host[i] = tw_bf16_to_f32(narrow[i]);
+    if (error == cudaSuccess)
+        tw_widen(host, narrow, cuda->type, (size_t)elements);
     tw_free(narrow);
     return twp_cuda_check(error, "download", err);
 }
@@ -149,8 +155,7 @@ static enum tw_status cuda_download(void *ctx, float *host, const void *buffer,
 static enum tw_status cuda_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                     struct tw_ffn **ffn, struct tw_error *err)
 {
-    (void)ctx;
-    return twp_ffn_create(desc, ffn, err);
+    return twp_ffn_create(desc, ((struct twp_cuda *)ctx)->type, ffn, err);
 }
 
 static void cuda_ffn_free(void *ctx, struct tw_ffn *ffn)
@@ -211,7 +216,7 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
              struct twp_counts *counts, struct tw_error *err)
 {
     int32_t rows = (int32_t)cuda->batch->rows;
-    enum tw_status status = twp_counts_defs(probes, &counts->defs, err);
+    enum tw_status status = twp_counts_defs(probes, counts, err);
     if (status != TW_OK)
         return status;
     if (cuda->pendings == cuda->pending_room) {
@@ -225,8 +230,9 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
         cuda->pending_room = room;
     }
     struct pending *p = &cuda->pending[cuda->pendings];
-    status =
-        grow(cuda, &p->memory, &p->bytes, twp_counts_bytes(rows, ffn->f), err);
+    p->counts = *counts;
+    status = grow(cuda, &p->memory, &p->bytes,
+                  twp_counts_bytes(rows, ffn->f, counts->defs), err);
     if (status != TW_OK)
         return status;
     twp_counts_carve(rows, ffn->f, p->memory, counts);
@@ -270,7 +276,7 @@ static enum tw_status fetch(struct twp_cuda *cuda, const struct pending *p,
                             uint8_t *skip, struct tw_error *err)
 {
     int32_t rows = (int32_t)cuda->batch->rows;
-    size_t bytes = twp_counts_bytes(rows, p->cols);
+    size_t bytes = twp_counts_bytes(rows, p->cols, p->counts.defs);
     if (cuda->host_bytes < bytes) {
         tw_free(cuda->host);
         cuda->host_bytes = 0;
@@ -286,7 +292,8 @@ static enum tw_status fetch(struct twp_cuda *cuda, const struct pending *p,
     enum tw_status status = twp_cuda_check(error, "counts", err);
     if (status != TW_OK)
         return status;
-    struct twp_counts counts = {.skip = skip};
+    struct twp_counts counts = p->counts;
+    counts.skip = skip;
     twp_counts_carve(rows, p->cols, cuda->host, &counts);
     twp_counts_merge(&counts, &p->probes, p->obs);
     return TW_OK;
