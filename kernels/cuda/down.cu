@@ -184,6 +184,8 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
 {
     if (device->path == TW_CUDA_PORTABLE)
         return twp_launch_down_mma(device, args, stream, err);
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
     DownParams p = {common::map_of(args->h),
                     common::map_of(args->down),
                     args->rows,

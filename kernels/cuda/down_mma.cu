@@ -16,9 +16,9 @@ using namespace product_mma;
 using namespace staged;
 
 constexpr int ROW_BYTES = TILE_N * 2;
-constexpr int STAGED_BYTES = TILE_M * ROW_BYTES;
+constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 constexpr uint32_t FULL_WARP = 0xffffffffu;
-static_assert(STAGED_BYTES <= RING_BYTES, "a tile in the ring's memory");
+static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 
 struct DownParams {
     Operands of;
@@ -36,17 +36,17 @@ __device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int pl
     return rows.list ? rows.list[place] : place;
 }
 
-/* The tile's rows between shared memory and y or the residual, a warp a row. */
+/* The half's rows between shared memory and y or the residual, a warp a row. */
 template <bool IS_LOAD>
-__device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, int row, int rows,
+__device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, int place, int rows,
                                           int tile)
 {
     int lane = threadIdx.x % 32, column = tile * TILE_N + 8 * lane;
     if (column >= p.d)
         return;
 #pragma unroll 4
-    for (int r = threadIdx.x / 32; r < rows; r += WARPS) {
-        int64_t at = number_of(p.rows, row + r) * p.d + column;
+    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
+        int64_t at = number_of(p.rows, place + r) * p.d + column;
         uint32_t chunk = staged_chunk(staged, ROW_BYTES, r, lane);
         if (IS_LOAD)
             store_chunk(chunk, *reinterpret_cast<const uint4 *>(p.residual + at));
@@ -56,63 +56,66 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
 }
 
 /* The staged residual, if any, becomes y. */
-__device__ __forceinline__ void stage_tile(const Sums &d, const DownParams &p, uint32_t staged,
+template <enum tw_dtype T>
+__device__ __forceinline__ void stage_half(const Sums &d, const DownParams &p, uint32_t staged,
                                            int tile)
 {
-    Place at(tile * TILE_N);
+    Place at;
 #pragma unroll
     for (int n = 0; n < BLOCKS_N; n++) {
-        float2 b = bias_pair(p.bias, at.column + 8 * n);
+        float2 b = bias_pair(p.bias, tile * TILE_N + at.column + 8 * n);
 #pragma unroll
         for (int m = 0; m < BLOCKS_M; m++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 uint32_t word = at.word(staged, ROW_BYTES, m, n, i);
                 uint32_t v = p.residual ? load_word(word) : 0;
-                store_word(word,
-                           hopper::round_pair(d[m][n][2 * i] + b.x + common::low_half(v),
-                                              d[m][n][2 * i + 1] + b.y + common::high_half(v)));
+                hopper::store_word(
+                    word, hopper::round_pair<T>(d[m][n][2 * i] + b.x + common::low_half<T>(v),
+                                                d[m][n][2 * i + 1] + b.y +
+                                                    common::high_half<T>(v)));
             }
     }
 }
 
 /* A warp a row: partial sums added in one order. */
-__device__ __forceinline__ void sum_l1(const DownParams &p, int row, int rows)
+__device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
 {
     int lane = threadIdx.x % 32;
-    for (int r = threadIdx.x / 32; r < rows; r += WARPS) {
+    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
         float sum = 0;
         for (int i = lane; i < p.parts; i += 32)
-            sum += p.l1_part[(int64_t)(row + r) * p.parts + i];
+            sum += p.l1_part[(int64_t)(place + r) * p.parts + i];
         for (int step = 16; step > 0; step /= 2)
             sum += __shfl_xor_sync(FULL_WARP, sum, step);
         if (lane == 0)
-            p.counts.l1[number_of(p.rows, row + r)] = sum;
+            p.counts.l1[number_of(p.rows, place + r)] = sum;
     }
 }
 
+template <enum tw_dtype T>
 __global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
-    uint32_t ring = hopper::smem_address(raw);
-    uint32_t staged = p.of.is_ahead ? ring + STAGED : ring;
+    uint32_t memory = hopper::smem_address(raw);
+    int half = threadIdx.x / 32 / HALF_WARPS;
+    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
     int all = p.rows.actual ? *p.rows.actual : p.rows.rows;
-    Product<false> product(p.of, all, ring, (p.d + TILE_N - 1) / TILE_N);
+    Product<false> product(p.of, all, memory, (p.d + TILE_N - 1) / TILE_N);
     for (; product.at.has(); product.next()) {
         Sums d;
-        product.multiply(d);
-        int row = product.at.row_tile * TILE_M, tile = product.at.column_tile;
-        int rows = min(TILE_M, all - row);
-        if (!p.of.is_ahead) // others still read the ring
-            __syncthreads();
+        product.multiply<T>(d);
+        int place = product.at.row_tile * TILE_M + half * HALF_ROWS;
+        int rows = min(HALF_ROWS, all - place), tile = product.at.column_tile;
+        product.begin_epilogue();
         if (p.residual)
-            move_rows<true>(p, staged, row, rows, tile);
-        __syncthreads();
-        stage_tile(d, p, staged, tile);
-        __syncthreads();
-        move_rows<false>(p, staged, row, rows, tile);
+            move_rows<true>(p, staged, place, rows, tile);
+        product.sync_half();
+        stage_half<T>(d, p, staged, tile);
+        product.sync_half();
+        move_rows<false>(p, staged, place, rows, tile);
         if (p.counts.is_on && tile == 0)
-            sum_l1(p, row, rows);
+            sum_l1(p, place, rows);
     }
 }
 
@@ -122,7 +125,7 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                                               const struct twp_down_args *args,
                                               struct CUstream_st *stream, struct tw_error *err)
 {
-    DownParams p = {operands(args->h, args->down, NULL, fits_ahead(device, STAGED_BYTES)),
+    DownParams p = {operands(args->h, args->down, NULL),
                     args->rows,
                     args->d,
                     (args->cols + TWP_PART - 1) / TWP_PART,
@@ -131,8 +134,9 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
                     args->counts};
-    int bytes = smem_bytes(p.of.is_ahead, STAGED_BYTES);
-    cudaFuncSetAttribute(down_mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    down_mma_kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
+    auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
     return common::launched("down", err);
 }

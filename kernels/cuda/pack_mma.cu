@@ -17,6 +17,10 @@ namespace {
 using namespace product_mma;
 using namespace packing;
 
+#ifndef TRY_ROWS
+#define TRY_ROWS 4
+#endif
+constexpr int AT_ONCE = TRY_ROWS; // rows that a warp packs
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 static_assert(TILE_N == TWP_TILE, "a tile");
@@ -29,7 +33,7 @@ struct PackParams {
     struct twp_packed out;
 };
 
-template <int ACT>
+template <int ACT, enum tw_dtype T>
 __device__ __forceinline__ void stage_half(const Sums &d, uint32_t staged, const PackParams &p,
                                            int tile)
 {
@@ -41,12 +45,13 @@ __device__ __forceinline__ void stage_half(const Sums &d, uint32_t staged, const
         for (int m = 0; m < BLOCKS_M; m++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                staged::store_word(at.word(staged, ROW_BYTES, m, n, i),
-                                   common::cut_pair<ACT>(d[m][n][2 * i] + b.x,
-                                                         d[m][n][2 * i + 1] + b.y, p.threshold));
+                hopper::store_word(at.word(staged, ROW_BYTES, m, n, i),
+                                   common::cut_pair<ACT, T>(d[m][n][2 * i] + b.x,
+                                                            d[m][n][2 * i + 1] + b.y, p.threshold));
     }
 }
 
+template <enum tw_dtype T>
 __global__ void __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
@@ -56,22 +61,28 @@ __global__ void __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_const
     Product<false> product(p.of, p.rows, memory, p.out.tiles);
     for (; product.at.has(); product.next()) {
         Sums d;
-        product.multiply(d);
+        product.multiply<T>(d);
         int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
         int rows = min(HALF_ROWS, p.rows - row);
         uint32_t valid = columns_of_lane(p.out.cols - tile * TWP_TILE);
+#ifdef TRY_NOEPI
+        float sum = 0;
+        for (int i = 0; i < 128; i++) sum += d[i / 32][i / 4 % 8][i % 4];
+        if (sum == 1e30f) p.out.count[threadIdx.x] = 1;
+        continue;
+#endif
         product.begin_epilogue();
         if (p.act == TW_ACT_FATRELU)
-            stage_half<TW_ACT_FATRELU>(d, staged, p, tile);
+            stage_half<TW_ACT_FATRELU, T>(d, staged, p, tile);
         else
-            stage_half<TW_ACT_RELU>(d, staged, p, tile);
+            stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
         product.sync_half();
         if (p.act == TW_ACT_RELU2)
-            pack_tile<TW_ACT_RELU2, HALF_WARPS>(p.out, staged, row, rows, tile, valid,
-                                                warp % HALF_WARPS);
+            pack_tile<TW_ACT_RELU2, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                   warp % HALF_WARPS);
         else
-            pack_tile<TW_ACT_RELU, HALF_WARPS>(p.out, staged, row, rows, tile, valid,
-                                               warp % HALF_WARPS);
+            pack_tile<TW_ACT_RELU, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                  warp % HALF_WARPS);
     }
 }
 
@@ -87,7 +98,8 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
     PackParams p = {operands(args->x, args->w, NULL), args->bias,           args->rows,
                     args->activation.act,             args->activation.arg, args->out};
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
-    cudaFuncSetAttribute(pack_mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    pack_mma_kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
+    auto kernel = args->type == TW_F16 ? pack_mma_kernel<TW_F16> : pack_mma_kernel<TW_BF16>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
     return common::launched("pack", err);
 }

@@ -22,7 +22,7 @@ __device__ __forceinline__ uint32_t load_half(uint32_t address)
     return v;
 }
 
-/* Bit i: value i of 8 bf16 isn't zero. A half's lower 15 bits plus 0x7fff carry
+/* Bit i: value i of 8 isn't zero. A half's lower 15 bits plus 0x7fff carry
  * into its top bit where they aren't. */
 __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 {
@@ -34,12 +34,13 @@ __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 }
 
 /* Squares that vanish aren't in the pattern. */
-__device__ __forceinline__ uint32_t square_bits(uint4 v)
+template <enum tw_dtype T> __device__ __forceinline__ uint32_t square_bits(uint4 v)
 {
     uint32_t word[4] = {v.x, v.y, v.z, v.w}, mask = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        float r = i % 2 ? common::high_half(word[i / 2]) : common::low_half(word[i / 2]);
+        float r = i % 2 ? common::high_half<T>(word[i / 2])
+                        : common::low_half<T>(word[i / 2]);
         mask |= (common::packed_value<TW_ACT_RELU2>(r) != 0.0f) << i;
     }
     return mask;
@@ -52,7 +53,7 @@ struct RowOut {
 
 /* ROWS rows of a tile at once, by a warp, so that their latencies overlap: count
  * words and entries. chunk: the address of this lane's 8 columns of a row. */
-template <int ACT, int ROWS>
+template <int ACT, enum tw_dtype T, int ROWS>
 __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_t valid, int slots,
                                           const RowOut (&out)[ROWS])
 {
@@ -62,7 +63,7 @@ __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         uint4 v = load_chunk(chunk[r]);
-        mask[r] = valid & (ACT == TW_ACT_RELU2 ? square_bits(v) : nonzero_bits(v));
+        mask[r] = valid & (ACT == TW_ACT_RELU2 ? square_bits<T>(v) : nonzero_bits(v));
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -83,7 +84,7 @@ __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_
         uint32_t *to = out[r].entry + slot[r];
         for (; mask[r]; mask[r] &= mask[r] - 1) {
             int i = __ffs(mask[r]) - 1;
-            float value = __uint_as_float(load_half(chunk[r] + 2 * i) << 16);
+            float value = common::low_half<T>(load_half(chunk[r] + 2 * i));
             *to++ = __float_as_uint(common::packed_value<ACT>(value)) | (8 * lane + i);
         }
     }
@@ -96,8 +97,8 @@ __device__ __forceinline__ uint32_t columns_of_lane(int columns)
     return room >= 8 ? 0xff : room > 0 ? (1u << room) - 1 : 0;
 }
 
-/* Rows r, r + STEP, ... of a staged tile, by this warp. */
-template <int ACT, int STEP>
+/* Rows r, r + STEP, ... of a staged tile, by this warp, AT_ONCE at once. */
+template <int ACT, enum tw_dtype T, int STEP, int AT_ONCE>
 __device__ __forceinline__ void pack_tile(const struct twp_packed &out, uint32_t staged,
                                           int64_t row, int rows, int tile, uint32_t valid, int r)
 {
@@ -106,17 +107,23 @@ __device__ __forceinline__ void pack_tile(const struct twp_packed &out, uint32_t
     RowOut at = {out.count + cell, out.entry + cell * out.slots};
     int64_t cells = STEP * out.tiles, entries = cells * out.slots;
 #pragma unroll 1
-    for (; r + STEP < rows; r += 2 * STEP) {
-        const RowOut both[2] = {at, {at.count + cells, at.entry + entries}};
-        const uint32_t chunks[2] = {staged_chunk(staged, ROW_BYTES, r, lane),
-                                    staged_chunk(staged, ROW_BYTES, r + STEP, lane)};
-        pack_rows<ACT, 2>(chunks, valid, out.slots, both);
-        at = {at.count + 2 * cells, at.entry + 2 * entries};
+    for (; r + (AT_ONCE - 1) * STEP < rows; r += AT_ONCE * STEP) {
+        RowOut to[AT_ONCE];
+        uint32_t chunks[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            to[i] = {at.count + i * cells, at.entry + i * entries};
+            chunks[i] = staged_chunk(staged, ROW_BYTES, r + i * STEP, lane);
+        }
+        pack_rows<ACT, T, AT_ONCE>(chunks, valid, out.slots, to);
+        at = {at.count + AT_ONCE * cells, at.entry + AT_ONCE * entries};
     }
-    if (r < rows) {
+#pragma unroll 1
+    for (; r < rows; r += STEP) {
         const uint32_t chunk[1] = {staged_chunk(staged, ROW_BYTES, r, lane)};
         const RowOut one[1] = {at};
-        pack_rows<ACT, 1>(chunk, valid, out.slots, one);
+        pack_rows<ACT, T, 1>(chunk, valid, out.slots, one);
+        at = {at.count + cells, at.entry + entries};
     }
 }
 

@@ -20,7 +20,7 @@
 #include "kernels/cuda/staged.cuh"
 
 #ifndef TRY_FEED
-#define TRY_FEED 2
+#define TRY_FEED 3
 #endif
 #ifndef TRY_GROUP
 #define TRY_GROUP 8
@@ -28,7 +28,13 @@
 namespace product_mma {
 
 constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64, BLOCKS_K = TILE_K / 16;
-constexpr int MAX_STAGES = 3;
+#ifndef TRY_STAGES
+#define TRY_STAGES 3
+#endif
+#ifndef TRY_LAG
+#define TRY_LAG 1
+#endif
+constexpr int MAX_STAGES = TRY_STAGES;
 constexpr int GROUP = TRY_GROUP;
 constexpr int FEED_AT = TRY_FEED; // the block along K of a step from which the ring is fed
 constexpr int WARPS = 8, THREADS = WARPS * 32;
@@ -108,12 +114,14 @@ struct Ring {
     __device__ uint32_t tiles() const { return memory + BARRIERS + stage * STAGE_BYTES; }
     __device__ uint32_t full() const { return memory + stage * 8; }
     __device__ uint32_t empty() const { return full() + MAX_STAGES * 8; }
-    __device__ void next()
+    __device__ Ring after() const
     {
-        if (++stage == stages) {
-            stage = 0;
-            parity ^= 1;
+        Ring next = *this;
+        if (++next.stage == stages) {
+            next.stage = 0;
+            next.parity ^= 1;
         }
+        return next;
     }
 };
 
@@ -126,7 +134,6 @@ template <bool DUAL> struct Feed {
     static constexpr int B_STEP = DUAL ? LOADED / 2 : LOADED;
     const Operands &of;
     Raster at;
-    Ring ring;
     const char *a, *b;         // the tile's first row at the next stage's first column
     uint32_t a_first, b_first; // this thread's chunk, in bytes from there
     uint32_t a_step, b_step;   // to its next row
@@ -135,8 +142,8 @@ template <bool DUAL> struct Feed {
     int rows, steps, step;
     bool is_open; // a tile's stages are missing, and the ring is free for them
 
-    __device__ Feed(const Operands &operands, int a_rows, uint32_t memory, Raster raster)
-        : of(operands), at(raster), ring(memory, of.stages),
+    __device__ Feed(const Operands &operands, int a_rows, Raster raster)
+        : of(operands), at(raster),
           line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)), rows(a_rows),
           steps((of.k + TILE_K - 1) / TILE_K)
     {
@@ -171,33 +178,29 @@ template <bool DUAL> struct Feed {
         for (int i = 0; i < B_LOADS; i++)
             is_in |= (column + b_row() + i * B_STEP < of.columns) << (A_LOADS + i);
     }
-    __device__ __forceinline__ void begin()
-    {
-        mma::barrier_wait(ring.empty(), ring.parity ^ 1);
-    }
-    /* Loads first, ... last - 1 of the stage. */
-    __device__ __forceinline__ void load(int first, int last)
+    /* Loads first, ... last - 1 into that stage. */
+    __device__ __forceinline__ void load(const Ring &to, int first, int last)
     {
         uint32_t bytes = step * TILE_K + (int)threadIdx.x % CHUNKS * 8 < of.k ? 16 : 0;
-        uint32_t to = ring.tiles() + line;
 #pragma unroll
         for (int i = 0; i < LOADS; i++)
             if (i >= first && i < last)
-                mma::copy_async(to + i * LOADED * LINE,
+                mma::copy_async(to.tiles() + line + i * LOADED * LINE,
                                 i < A_LOADS ? a + (a_first + i * a_step)
                                             : b + (b_first + (i - A_LOADS) * b_step),
                                 bytes, is_in & 1u << i);
     }
-    __device__ __forceinline__ void end()
+    /* All of them are under way. */
+    __device__ __forceinline__ void end(const Ring &to)
     {
-        if (!is_open)
-            return;
-        mma::copy_arrive(ring.full());
-        ring.next();
+        mma::copy_arrive(mma::of_lane_0(to.full()));
         a += TILE_K * 2;
         b += TILE_K * 2;
-        if (++step < steps)
-            return;
+        if (++step == steps && is_open)
+            finish_tile();
+    }
+    __device__ void finish_tile()
+    {
         at.next();
         if (of.is_ahead) {
             open();
@@ -206,28 +209,18 @@ template <bool DUAL> struct Feed {
             is_in = 0;
         }
     }
-    /* All stages but one, which the product's first step feeds. */
-    __device__ void fill()
-    {
-        for (int s = 1; s < ring.stages && is_open; s++) {
-            begin();
-            load(0, LOADS);
-            end();
-        }
-    }
 };
 
 /* The product of one tile after another; all threads of the block alike. */
 template <bool DUAL> struct Product {
     Raster at; // the tile
     Feed<DUAL> feed;
-    Ring ring;
+    Ring ring, last; // the stage, and the one that is fed during it
     uint32_t a, b; // this lane's first blocks, in bytes from the stage
     int steps;
 
     __device__ Product(const Operands &of, int rows, uint32_t memory, int column_tiles)
-        : at(rows, column_tiles), feed(of, rows, memory, at), ring(memory, of.stages),
-          steps(feed.steps)
+        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring), steps(feed.steps)
     {
         int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         a = memory + BARRIERS + swizzled(warp / WARPS_N * WARP_M + lane % 16, lane / 16);
@@ -239,7 +232,18 @@ template <bool DUAL> struct Product {
                 mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
             }
         __syncthreads();
-        feed.fill();
+        fill();
+    }
+    /* All stages but the last, which the tile's first step feeds. */
+    __device__ void fill()
+    {
+        Ring to = ring;
+        for (int s = TRY_LAG; s < ring.stages; s++, to = to.after()) {
+            mma::barrier_wait(to.empty(), to.parity ^ 1);
+            feed.load(to, 0, Feed<DUAL>::LOADS);
+            feed.end(to);
+        }
+        last = to;
     }
     /* Block i along K of the stage. */
     __device__ __forceinline__ void load(uint32_t (&va)[BLOCKS_M][4],
@@ -259,11 +263,10 @@ template <bool DUAL> struct Product {
         __syncwarp();
         if (threadIdx.x % 32 == 0)
             mma::barrier_arrive(ring.empty());
-        ring.next();
     }
     /* d = this warp's part of the tile. The next block's operands are on their way
      * from shared memory while one is multiplied. */
-    __device__ __forceinline__ void multiply(Sums &d)
+    template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
     {
         constexpr int PARTS = BLOCKS_K - FEED_AT, LOADS = Feed<DUAL>::LOADS;
         uint32_t va[2][BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
@@ -278,26 +281,28 @@ template <bool DUAL> struct Product {
             for (int i = 0; i < BLOCKS_K; i++) {
                 int next = (i + 1) % 2, part = i - FEED_AT;
                 if (part == 0)
-                    feed.begin();
+                    mma::barrier_wait(last.empty(), last.parity ^ 1);
                 if (i + 1 < BLOCKS_K) {
                     load(va[next], vb[next], i + 1);
                 } else {
                     release();
+                    ring = ring.after();
                     if (step + 1 < steps) {
                         mma::barrier_wait(ring.full(), ring.parity);
                         load(va[next], vb[next], 0);
                     }
                 }
                 if (part >= 0)
-                    feed.load(part * LOADS / PARTS, (part + 1) * LOADS / PARTS);
+                    feed.load(last, part * LOADS / PARTS, (part + 1) * LOADS / PARTS);
 #pragma unroll
                 for (int m = 0; m < BLOCKS_M; m++)
 #pragma unroll
                     for (int n = 0; n < BLOCKS_N; n++)
-                        mma::multiply(d[m][n], va[i % 2][m], vb[i % 2][n / 2][n % 2 * 2],
-                                      vb[i % 2][n / 2][n % 2 * 2 + 1]);
+                        mma::multiply<T>(d[m][n], va[i % 2][m], vb[i % 2][n / 2][n % 2 * 2],
+                                         vb[i % 2][n / 2][n % 2 * 2 + 1]);
             }
-            feed.end();
+            feed.end(last);
+            last = last.after();
         }
     }
     /* The epilogue's memory is this half's, and what the last one left in it read. */
@@ -313,9 +318,11 @@ template <bool DUAL> struct Product {
         at.next();
         if (feed.of.is_ahead || !at.has())
             return;
+        for (int s = 1; s < ring.stages; s++, ring = ring.after()) // fed with nothing
+            release();
         __syncthreads();
         feed.open();
-        feed.fill();
+        fill();
     }
 };
 
@@ -353,6 +360,10 @@ inline int choose_memory(Operands &of, const struct twp_device *device, int epil
 {
     int room = device->shared_bytes - BARRIERS;
     of.stages = room / STAGE_BYTES < MAX_STAGES ? room / STAGE_BYTES : MAX_STAGES;
+#ifdef TRY_HACK
+    of.is_ahead = true;
+    return 227 * 1024;
+#endif
     of.is_ahead = of.stages * STAGE_BYTES + epilogue <= room;
     return BARRIERS + of.stages * STAGE_BYTES + (of.is_ahead ? epilogue : 0);
 }
@@ -360,6 +371,9 @@ inline int choose_memory(Operands &of, const struct twp_device *device, int epil
 /* The epilogue's memory. */
 __device__ __forceinline__ uint32_t epilogue_memory(const Operands &of, uint32_t memory)
 {
+#ifdef TRY_HACK
+    return memory + BARRIERS + 2 * STAGE_BYTES;
+#endif
     return memory + BARRIERS + (of.is_ahead ? of.stages * STAGE_BYTES : 0);
 }
 

@@ -39,11 +39,6 @@ __device__ __forceinline__ uint32_t load_word(uint32_t address)
     return v;
 }
 
-__device__ __forceinline__ void store_word(uint32_t address, uint32_t v)
-{
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
-}
-
 } // namespace staged
 
 #endif
