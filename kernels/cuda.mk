@@ -2,7 +2,8 @@
 # kernels/ops.c opens at run time. The module holds its own copy of what it
 # needs of base, so that it can be opened by any program of this version.
 EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
-	%reldir%/cuda/product.cuh
+	%reldir%/cuda/product.cuh %reldir%/cuda/act.cuh \
+	%reldir%/cuda/hidden.cuh %reldir%/cuda/planes.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 libkernels_a_CPPFLAGS += -DTW_PKGLIBDIR='"$(pkglibdir)"'
 if HAVE_CUDA
@@ -12,7 +13,9 @@ libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/cuda_internal.h %reldir%/cuda/counts.c \
 	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/ops_cuda.c \
-	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu %reldir%/cuda/pack.cu \
+	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu \
+	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \
+	%reldir%/cuda/pack.cu \
 	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu
 cudamoduledir = $(pkglibdir)
 cudamodule_PROGRAMS = twellscope-cuda.so

@@ -64,7 +64,7 @@ __device__ __forceinline__ uint32_t cut_pair(float low, float high, float t)
 template <int ACT> __device__ __forceinline__ float packed_value(float r)
 {
     if (ACT == TW_ACT_RELU2)
-        return __uint_as_float(__float_as_uint(__fmul_rn(r, r)) & VALUE_BITS);
+        return __uint_as_float(__float_as_uint(hopper::mul_ftz(r, r)) & VALUE_BITS);
     return r;
 }
 
