@@ -28,6 +28,8 @@ struct DownParams {
     const uint16_t *residual;
     uint16_t *y;
     const float *l1_part;
+    const uint32_t *count; // [rows][tiles], or NULL
+    int cols, tiles;
     struct twp_counts counts;
 };
 
@@ -93,13 +95,56 @@ __device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
     }
 }
 
+/* A row's count words into the histograms of tiles of 64, 128 and 256. */
+__device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
+{
+    uint32_t *of_128 = histogram + 65, *of_256 = of_128 + 129;
+    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (cols > 64 * i)
+            atomicAdd(histogram + q[i], 1);
+    atomicAdd(of_128 + q[0] + q[1], 1);
+    if (cols > 128)
+        atomicAdd(of_128 + q[2] + q[3], 1);
+    atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
+}
+
+__device__ __forceinline__ void add_tiles(const DownParams &p, uint32_t *histogram, int place,
+                                          int rows)
+{
+    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
+        if (p.counts.skip && p.counts.skip[place + r])
+            continue;
+        for (int tile = threadIdx.x % 32; tile < p.tiles; tile += 32)
+            add_word(histogram, p.count[(int64_t)(place + r) * p.tiles + tile],
+                     p.cols - tile * TWP_TILE);
+    }
+}
+
+/* The block's histogram into the layer's. */
+__device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_t *histogram,
+                                              int rows)
+{
+    __syncthreads();
+    for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
+        if (histogram[i])
+            atomicAdd(p.counts.histogram + i, histogram[i]);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        atomicAdd(p.counts.dense_rows, rows);
+}
+
 template <enum tw_dtype T>
 __global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
+    __shared__ uint32_t histogram[TWP_HISTOGRAM];
     uint32_t memory = hopper::smem_address(raw);
     int half = threadIdx.x / 32 / HALF_WARPS;
     uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
+    bool has_tiles = p.counts.is_on && p.count;
+    for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
+        histogram[i] = 0;
     int all = p.rows.actual ? *p.rows.actual : p.rows.rows;
     Product<false> product(p.of, all, memory, (p.d + TILE_N - 1) / TILE_N);
     for (; product.at.has(); product.next()) {
@@ -114,9 +159,14 @@ __global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_const
         stage_half<T>(d, p, staged, tile);
         product.sync_half();
         move_rows<false>(p, staged, place, rows, tile);
-        if (p.counts.is_on && tile == 0)
-            sum_l1(p, place, rows);
+        if (!p.counts.is_on || tile != 0)
+            continue;
+        sum_l1(p, place, rows);
+        if (has_tiles)
+            add_tiles(p, histogram, place, rows);
     }
+    if (has_tiles)
+        publish_tiles(p, histogram, all);
 }
 
 } // namespace
@@ -133,6 +183,9 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     static_cast<const uint16_t *>(args->residual),
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
+                    args->count,
+                    args->cols,
+                    (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
     auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;
