@@ -149,7 +149,10 @@ static inline void check_all(struct cuda_case *c)
  * one. */
 static inline int cuda_main(Suite *(*make_suite)(const char *path))
 {
-    static const char *const paths[] = {"hopper", "portable"};
+    static const struct {
+        const char *name;
+        enum tw_cuda_path path;
+    } paths[] = {{"hopper", TW_CUDA_HOPPER}, {"portable", TW_CUDA_PORTABLE}};
     struct tw_error err = {0};
     int failed = 0;
     if (twp_device_open(0, &the_device, &err) != TW_OK) {
@@ -157,11 +160,9 @@ static inline int cuda_main(Suite *(*make_suite)(const char *path))
         return 77;
     }
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        enum tw_cuda_path path;
-        if (tw_cuda_path_parse(paths[i], &path, NULL) != TW_OK ||
-            twp_device_take_path(&the_device, path, NULL) != TW_OK)
+        if (twp_device_take_path(&the_device, paths[i].path, NULL) != TW_OK)
             continue;
-        SRunner *runner = srunner_create(make_suite(paths[i]));
+        SRunner *runner = srunner_create(make_suite(paths[i].name));
         srunner_set_fork_status(runner, CK_NOFORK);
         srunner_run_all(runner, CK_ENV);
         failed += srunner_ntests_failed(runner);
