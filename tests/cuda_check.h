@@ -144,21 +144,30 @@ static inline void check_all(struct cuda_case *c)
     check_y(c);
 }
 
-/* Runs the suite. Exits 77 without a GPU; no forks: a CUDA context doesn't
- * survive one. */
-static inline int cuda_main(Suite *suite)
+/* Runs a suite on each path that the device can run: CK_RUN_SUITE takes the
+ * paths' names. Exits 77 without a GPU; no forks: a CUDA context doesn't survive
+ * one. */
+static inline int cuda_main(Suite *(*make_suite)(const char *path))
 {
+    static const struct {
+        const char *name;
+        enum tw_cuda_path path;
+    } paths[] = {{"hopper", TW_CUDA_HOPPER}, {"portable", TW_CUDA_PORTABLE}};
     struct tw_error err = {0};
-    SRunner *runner = srunner_create(suite);
+    int failed = 0;
     if (twp_device_open(0, &the_device, &err) != TW_OK) {
         printf("skipped: %s\n", err.text);
-        srunner_free(runner);
         return 77;
     }
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (twp_device_take_path(&the_device, paths[i].path, NULL) != TW_OK)
+            continue;
+        SRunner *runner = srunner_create(make_suite(paths[i].name));
+        srunner_set_fork_status(runner, CK_NOFORK);
+        srunner_run_all(runner, CK_ENV);
+        failed += srunner_ntests_failed(runner);
+        srunner_free(runner);
+    }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

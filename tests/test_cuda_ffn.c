@@ -334,7 +334,8 @@ START_TEST(ops_row_equals_the_reference)
                              .row_class = c.row_class};
     void *ctx = NULL, *x = NULL, *y = NULL;
     struct tw_ffn *ffn = NULL;
-    TW_OK_OR_FAIL(ops->init(&(struct tw_ops_config){0}, &ctx, &c.err), c.err);
+    struct tw_ops_config config = {.cuda_path = the_device.path};
+    TW_OK_OR_FAIL(ops->init(&config, &ctx, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &x, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &y, &c.err), c.err);
     TW_OK_OR_FAIL(ops->ffn_load(ctx, &c.desc, &ffn, &c.err), c.err);
@@ -387,9 +388,9 @@ START_TEST(what_it_cannot_is_named)
 }
 END_TEST
 
-static Suite *cuda_suite(void)
+static Suite *cuda_suite(const char *path)
 {
-    Suite *suite = suite_create("cuda_ffn");
+    Suite *suite = suite_create(path);
     TCase *tc = tcase_create("grid");
     tcase_add_loop_test(tc, sparse_equals_the_reference, 0, SHAPES * KINDS);
     tcase_add_loop_test(tc, dense_equals_the_reference, 0, SHAPES * KINDS);
@@ -420,5 +421,5 @@ static Suite *cuda_suite(void)
 
 int main(void)
 {
-    return cuda_main(cuda_suite());
+    return cuda_main(cuda_suite);
 }

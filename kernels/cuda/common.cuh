@@ -88,9 +88,9 @@ __device__ __forceinline__ float sum_parts(const float *l1_part, int parts, int 
 /* Copies the tensor map into a kernel's parameter. */
 inline CUtensorMap map_of(const struct twp_map *map)
 {
-    static_assert(sizeof(CUtensorMap) == sizeof(struct twp_map), "a tensor map");
+    static_assert(sizeof(CUtensorMap) == sizeof map->opaque, "a tensor map");
     CUtensorMap out;
-    memcpy(&out, map, sizeof out);
+    memcpy(&out, map->opaque, sizeof out);
     return out;
 }
 

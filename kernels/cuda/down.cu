@@ -12,6 +12,7 @@
  * straight from and to the fragments' 4-byte places, 1.24 of cuBLASLt's product
  * with its residual, against 0.99-1.06 now. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product.cuh"
 
 namespace {
@@ -227,6 +228,10 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                                          const struct twp_down_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
     DownParams p = {common::map_of(args->h),
                     common::map_of(args->down),
                     args->rows,

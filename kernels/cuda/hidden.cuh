@@ -458,6 +458,9 @@ enum tw_status launch_fast(const struct twp_device *device, const Params &p, boo
 /* All else: hidden_any.cu. */
 enum tw_status launch_any(const struct twp_device *device, const Params &p, enum tw_dtype type,
                           bool is_gated, cudaStream_t stream, struct tw_error *err);
+/* The portable path, whatever is counted: hidden_mma.cu. */
+enum tw_status launch_mma(const struct twp_device *device, const struct twp_hidden_args *args,
+                          const Params &p, cudaStream_t stream, struct tw_error *err);
 
 template <bool GATED, Mode MODE>
 enum tw_status launch_family(const struct twp_device *device, const Params &p, cudaStream_t stream,

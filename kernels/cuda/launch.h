@@ -26,6 +26,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "kernels/activation.h"
+#include "kernels/ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,9 +48,13 @@ struct twp_def {
     float threshold;
 };
 
-/* A tensor map's 128 bytes (CUtensorMap), made by twp_map_encode. */
+/* A matrix [rows][cols] of 16-bit numbers, rows `stride` apart, and its tensor
+ * map's 128 bytes (CUtensorMap), which only the Hopper kernels read. Made by
+ * twp_map_encode. */
 struct twp_map {
     uint64_t opaque[16] __attribute__((aligned(64)));
+    const void *data;
+    int64_t rows, cols, stride;
 };
 
 /* Packed activations. A count word holds the exact counts of the tile's four
@@ -95,13 +100,23 @@ struct twp_rows {          /* which rows a product runs over */
     const int32_t *list;   /* [rows] their numbers, ascending; NULL: all */
 };
 
-/* Multiprocessors and such, read once. */
+/* What a device is, read once. */
 struct twp_device {
     int number, multiprocessors;
+    int shared_bytes; /* of shared memory that one block may have */
+    int capability;   /* 10 major + minor */
+    enum tw_cuda_path path; /* hopper or portable */
 };
 
+/* With the fastest path that the device can run; TW_ERR_UNSUPPORTED names the
+ * device and what it lacks. */
 TW_MUST_USE enum tw_status
 twp_device_open(int number, struct twp_device *device, struct tw_error *err);
+/* Takes that path; TW_CUDA_AUTO leaves it. TW_ERR_UNSUPPORTED where the device
+ * can't. */
+TW_MUST_USE enum tw_status twp_device_take_path(struct twp_device *device,
+                                                enum tw_cuda_path path,
+                                                struct tw_error *err);
 
 /* How a matrix [rows][cols] of numbers of that type (TW_BF16 or TW_F16), rows
  * `stride` apart (a multiple of 8), is read: boxes of 128 rows by 64 columns,
