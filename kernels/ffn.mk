@@ -1,6 +1,7 @@
 # TwELL and the cpu backend's feed-forward layer.
 libkernels_a_SOURCES += %reldir%/twell.c %reldir%/twell.h \
 	%reldir%/activation.c %reldir%/ffn_desc.c %reldir%/ffn_desc.h \
+	%reldir%/bench.h %reldir%/cpu/bench_cpu.c \
 	%reldir%/cpu/block.c %reldir%/cpu/dense_baseline.c \
 	%reldir%/cpu/dense_baseline.h \
 	%reldir%/cpu/ffn.c %reldir%/cpu/ffn_copy.c %reldir%/cpu/ffn_count.c \

@@ -1,8 +1,13 @@
 # What commands do: profile, bench.
 noinst_LIBRARIES += librun.a
 librun_a_SOURCES = \
-	%reldir%/bench_ffn.c %reldir%/bench_ffn.h %reldir%/compare.c \
-	%reldir%/compare.h %reldir%/corpus.c %reldir%/corpus.h \
+	%reldir%/bench_data.c %reldir%/bench_data.h \
+	%reldir%/bench_energy.c %reldir%/bench_ffn.c %reldir%/bench_ffn.h \
+	%reldir%/bench_forms.c %reldir%/bench_internal.h \
+	%reldir%/bench_rates.c %reldir%/bench_rates.h \
+	%reldir%/bench_rates_table.h %reldir%/bench_record.c \
+	%reldir%/bench_time.c %reldir%/compare.c %reldir%/compare.h \
+	%reldir%/energy.c %reldir%/energy.h %reldir%/corpus.c %reldir%/corpus.h \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \

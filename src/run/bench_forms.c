@@ -1,0 +1,196 @@
+/* The forms of one layer: how each is loaded, run and compared. */
+#include <config.h>
+
+#include "run/bench_internal.h"
+
+#include <math.h>
+#include <sys/resource.h>
+
+#include "base/active.h"
+
+#define AT_ONCE 16 /* counted runs between start and finish */
+
+static const struct {
+    const char *target, *name;
+    bool is_dense, is_library, makes_y;
+} forms[TWP_FORMS] = {
+    [TWP_FORM_LIBRARY] = {"ffn", "dense", true, true, true},
+    [TWP_FORM_FUSED] = {"ffn", "dense", true, false, true},
+    [TWP_FORM_COUNTED] = {"ffn", "dense-counted", false, false, true},
+    [TWP_FORM_TWELL] = {"ffn", "twell", false, false, true},
+    [TWP_FORM_UNCOUNTED] = {"ffn", "twell-uncounted", false, false, true},
+    [TWP_FORM_PRODUCT] = {"gate", "dense", true, true, false},
+    [TWP_FORM_PACK] = {"gate", "pack", false, false, false},
+    [TWP_FORM_ROUTE] = {"gate", "pack-route", false, false, false},
+};
+
+void twp_form_describe(const struct twp_bench *b, int form,
+                       struct tw_bench_row *row)
+{
+    *row = (struct tw_bench_row){
+        .target = forms[form].target,
+        .name = forms[form].name,
+        .path = forms[form].is_library ? b->ops->bench->library
+                                       : b->ops->bench->path(b->ctx),
+        .is_dense = forms[form].is_dense,
+        .rel_error = NAN,
+        .mj_per_token = NAN,
+        .peak_bytes = twp_form_bytes(b, form)};
+}
+
+/* The library may not know this layer, if there is another dense form. */
+static enum tw_status load_library(struct twp_bench *b, struct tw_error *err)
+{
+    const struct tw_bench_ops *bench = b->ops->bench;
+    struct tw_error why = {0};
+    enum tw_status status = bench->dense_create(b->ctx, &b->data->desc, b->rows,
+                                                &b->library, &why);
+    if (status == TW_OK ||
+        (status == TW_ERR_UNSUPPORTED && bench->has_uncounted))
+        return TW_OK;
+    return tw_error_set(err, status, "%s", why.text);
+}
+
+enum tw_status twp_forms_load(struct twp_bench *b, struct tw_error *err)
+{
+    const struct tw_bench_ops *bench = b->ops->bench;
+    struct tw_ffn_desc desc = b->data->desc;
+    enum tw_status status = load_library(b, err);
+    desc.path = TW_FFN_TWELL;
+    if (status == TW_OK)
+        status = b->ops->ffn_load(b->ctx, &desc, &b->twell, err);
+    desc.path = TW_FFN_DENSE;
+    if (status == TW_OK && bench->has_uncounted)
+        status = b->ops->ffn_load(b->ctx, &desc, &b->dense, err);
+    bool is_there[TWP_FORMS] = {
+        [TWP_FORM_LIBRARY] = b->library != NULL,
+        [TWP_FORM_FUSED] = bench->has_uncounted,
+        [TWP_FORM_COUNTED] = bench->has_uncounted,
+        [TWP_FORM_TWELL] = true,
+        [TWP_FORM_UNCOUNTED] = bench->has_uncounted,
+        [TWP_FORM_PRODUCT] = b->library && bench->dense_product,
+        [TWP_FORM_PACK] = bench->pack != NULL,
+        [TWP_FORM_ROUTE] = bench->pack != NULL};
+    for (int f = 0; f < TWP_FORMS; f++)
+        b->is_there[f] = is_there[f];
+    b->baseline = b->library ? TWP_FORM_LIBRARY : TWP_FORM_FUSED;
+    return status;
+}
+
+void twp_forms_free(struct twp_bench *b)
+{
+    if (b->library)
+        b->ops->bench->dense_destroy(b->ctx, b->library);
+    if (b->twell)
+        b->ops->ffn_free(b->ctx, b->twell);
+    if (b->dense)
+        b->ops->ffn_free(b->ctx, b->dense);
+    b->library = NULL;
+    b->twell = b->dense = NULL;
+}
+
+static enum tw_status run_layer(struct twp_bench *b, struct tw_ffn *ffn,
+                                bool is_counted, const void *x,
+                                struct tw_error *err)
+{
+    static const struct tw_active hidden = {.kind = TW_ACTIVE_HIDDEN,
+                                            .name = "hidden"};
+    static const struct tw_probes probes = {1, &hidden};
+    return b->ops->ffn(b->ctx, b->y, x, x, ffn, is_counted ? &probes : NULL,
+                       is_counted ? &b->obs : NULL, err);
+}
+
+static enum tw_status run_once(struct twp_bench *b, int form,
+                               struct tw_error *err)
+{
+    const struct tw_bench_ops *bench = b->ops->bench;
+    const void *x = b->x[b->next_input];
+    b->next_input = (b->next_input + 1) % b->inputs;
+    switch (form) {
+    case TWP_FORM_LIBRARY:
+        return bench->dense_run(b->ctx, b->library, b->y, x, x, b->rows, err);
+    case TWP_FORM_FUSED:
+        return run_layer(b, b->dense, false, x, err);
+    case TWP_FORM_COUNTED:
+        return run_layer(b, b->dense, true, x, err);
+    case TWP_FORM_TWELL:
+        return run_layer(b, b->twell, true, x, err);
+    case TWP_FORM_UNCOUNTED:
+        return run_layer(b, b->twell, false, x, err);
+    case TWP_FORM_PRODUCT:
+        return bench->dense_product(b->ctx, b->library, x, b->rows, err);
+    default:
+        return bench->pack(b->ctx, b->twell, x, b->rows,
+                           form == TWP_FORM_ROUTE, err);
+    }
+}
+
+/* As many runs as fit between one start and its finish, which waits. */
+static enum tw_status run_some(struct twp_bench *b, int form, int64_t times,
+                               int64_t *ns, struct tw_error *err)
+{
+    const struct tw_bench_ops *bench = b->ops->bench;
+    enum tw_status status = b->ops->start(b->ctx, &b->batch, err);
+    if (status == TW_OK)
+        status = bench->clock_start(b->ctx, err);
+    for (int64_t i = 0; status == TW_OK && i < times; i++)
+        status = run_once(b, form, err);
+    if (status == TW_OK)
+        status = bench->clock_stop(b->ctx, ns, err);
+    enum tw_status finished =
+        b->ops->finish(b->ctx, status == TW_OK ? err : NULL);
+    return status != TW_OK ? status : finished;
+}
+
+enum tw_status twp_form_run(struct twp_bench *b, int form, int64_t times,
+                            int64_t *ns, struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
+    tw_layer_obs_reset(&b->obs, b->rows);
+    *ns = 0;
+    while (times > 0 && status == TW_OK) {
+        int64_t some = times < AT_ONCE ? times : AT_ONCE, part = 0;
+        status = run_some(b, form, some, &part, err);
+        *ns += part;
+        times -= some;
+    }
+    return status;
+}
+
+enum tw_status twp_form_compare(struct twp_bench *b, int form,
+                                double *rel_error, struct tw_error *err)
+{
+    const struct tw_bench_ops *bench = b->ops->bench;
+    int64_t ns;
+    *rel_error = NAN;
+    enum tw_status status = bench->poison(b->ctx, b->y, b->elements, err);
+    if (status == TW_OK)
+        status = twp_form_run(b, form, 1, &ns, err);
+    if (status != TW_OK || !forms[form].makes_y)
+        return status;
+    if (form == b->baseline) {
+        void *kept = b->dense_y;
+        b->dense_y = b->y;
+        b->y = kept;
+    }
+    const void *y = form == b->baseline ? b->dense_y : b->y;
+    return bench->distance(b->ctx, y, b->dense_y, b->x[0], b->elements,
+                           rel_error, err);
+}
+
+int64_t twp_form_bytes(const struct twp_bench *b, int form)
+{
+    const struct tw_bench_ops *bench = b->ops->bench;
+    struct rusage usage;
+    if (!bench->ffn_bytes) {
+        getrusage(RUSAGE_SELF, &usage);
+        return (int64_t)usage.ru_maxrss * 1024;
+    }
+    if (!forms[form].makes_y)
+        return 0;
+    int64_t ends = 2 * 2 * b->elements; /* x and y, two bytes each */
+    if (form == TWP_FORM_LIBRARY)
+        return ends + bench->dense_bytes(b->library);
+    bool is_dense = form == TWP_FORM_FUSED || form == TWP_FORM_COUNTED;
+    return ends + bench->ffn_bytes(is_dense ? b->dense : b->twell, b->rows);
+}
