@@ -102,6 +102,10 @@ static void say_point(const struct tw_bench_ffn_options *o,
             (double)dense->median * 1e-6, (double)twell->median * 1e-6);
     say_ratio("", twell->speedup);
     fprintf(stderr, "  routed %" PRId64 " of %d rows", p->routed, o->rows);
+    if (p->has_plan)
+        fprintf(stderr, "  auto %s %.2fx",
+                p->is_planned_dense ? "dense" : "twell",
+                tw_bench_find(p, "ffn", "auto")->speedup);
     if (!isnan(twell->mj_per_token))
         fprintf(stderr, "  mJ/token %.3f and %.3f", dense->mj_per_token,
                 twell->mj_per_token);

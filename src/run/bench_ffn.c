@@ -177,6 +177,8 @@ static void count(const struct twp_bench *b, struct tw_bench_point *point)
     point->nnz_mean = (double)sum / (double)b->rows;
     point->repetitions = b->repetitions;
     point->idle_watt = b->idle_watt;
+    point->has_plan = b->is_there[TWP_FORM_AUTO];
+    point->is_planned_dense = b->plan.path == TW_FFN_DENSE;
 }
 
 /* The baseline comes first: the others are compared with it. */
@@ -208,7 +210,7 @@ static enum tw_status add_energy(struct twp_bench *b,
         struct tw_bench_row *row = &point->row[i];
         while (!b->is_there[++form])
             ;
-        if (row == dense || form == TWP_FORM_TWELL)
+        if (row == dense || form == TWP_FORM_TWELL || form == TWP_FORM_AUTO)
             status =
                 twp_bench_energy(b, form, row->median, &row->mj_per_token, err);
     }

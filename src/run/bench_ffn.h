@@ -65,6 +65,7 @@ struct tw_bench_point {
     int64_t rows, routed; /* routed: of these rows, by the twell form */
     int repetitions;
     double idle_watt; /* NaN: not measured */
+    bool has_plan, is_planned_dense; /* what `auto` chose */
     struct tw_bench_row row[TW_BENCH_MAX_FORMS];
     int n_rows;
 };

@@ -19,6 +19,7 @@ static const struct {
     [TWP_FORM_COUNTED] = {"ffn", "dense-counted", false, false, true},
     [TWP_FORM_TWELL] = {"ffn", "twell", false, false, true},
     [TWP_FORM_UNCOUNTED] = {"ffn", "twell-uncounted", false, false, true},
+    [TWP_FORM_AUTO] = {"ffn", "auto", false, false, true},
     [TWP_FORM_PRODUCT] = {"gate", "dense", true, true, false},
     [TWP_FORM_PACK] = {"gate", "pack", false, false, false},
     [TWP_FORM_ROUTE] = {"gate", "pack-route", false, false, false},
@@ -51,6 +52,41 @@ static enum tw_status load_library(struct twp_bench *b, struct tw_error *err)
     return tw_error_set(err, status, "%s", why.text);
 }
 
+/* As profile does it: the first rows run as the layer is loaded, then it is
+ * planned by their patterns. */
+static enum tw_status load_planned(struct twp_bench *b,
+                                   const struct tw_ffn_desc *desc,
+                                   struct tw_error *err)
+{
+    static const struct tw_active gate = {.kind = TW_ACTIVE_GATE,
+                                          .name = "gate"};
+    static const struct tw_probes probes = {1, &gate};
+    enum tw_status status = b->ops->ffn_load(b->ctx, desc, &b->planned, err);
+    if (status == TW_OK)
+        status = b->ops->start(b->ctx, &b->batch, err);
+    if (status != TW_OK)
+        return status;
+    tw_layer_obs_reset(&b->obs, b->rows);
+    status = b->ops->ffn(b->ctx, b->y, b->x[0], b->x[0], b->planned, &probes,
+                         &b->obs, err);
+    enum tw_status finished =
+        b->ops->finish(b->ctx, status == TW_OK ? err : NULL);
+    if (status == TW_OK)
+        status = finished;
+    if (status != TW_OK)
+        return status;
+    int64_t rows = b->rows < TW_PLAN_ROWS ? b->rows : TW_PLAN_ROWS;
+    const struct tw_ffn_seen seen = {
+        .rows = rows,
+        .overflow_rows =
+            (int64_t)b->obs.overflow_rows * rows / b->rows,
+        .nnz = b->obs.nnz};
+    status = b->ops->plan(b->ctx, b->planned, &seen, &b->plan, err);
+    if (status == TW_OK)
+        status = b->ops->plan_use(b->ctx, b->planned, &b->plan, err);
+    return status;
+}
+
 enum tw_status twp_forms_load(struct twp_bench *b, struct tw_error *err)
 {
     const struct tw_bench_ops *bench = b->ops->bench;
@@ -59,6 +95,8 @@ enum tw_status twp_forms_load(struct twp_bench *b, struct tw_error *err)
     desc.path = TW_FFN_TWELL;
     if (status == TW_OK)
         status = b->ops->ffn_load(b->ctx, &desc, &b->twell, err);
+    if (status == TW_OK && b->ops->plan)
+        status = load_planned(b, &desc, err);
     desc.path = TW_FFN_DENSE;
     if (status == TW_OK && bench->has_uncounted)
         status = b->ops->ffn_load(b->ctx, &desc, &b->dense, err);
@@ -68,6 +106,7 @@ enum tw_status twp_forms_load(struct twp_bench *b, struct tw_error *err)
         [TWP_FORM_COUNTED] = bench->has_uncounted,
         [TWP_FORM_TWELL] = true,
         [TWP_FORM_UNCOUNTED] = bench->has_uncounted,
+        [TWP_FORM_AUTO] = b->planned != NULL,
         [TWP_FORM_PRODUCT] = b->library && bench->dense_product,
         [TWP_FORM_PACK] = bench->pack != NULL,
         [TWP_FORM_ROUTE] = bench->pack != NULL};
@@ -85,8 +124,10 @@ void twp_forms_free(struct twp_bench *b)
         b->ops->ffn_free(b->ctx, b->twell);
     if (b->dense)
         b->ops->ffn_free(b->ctx, b->dense);
+    if (b->planned)
+        b->ops->ffn_free(b->ctx, b->planned);
     b->library = NULL;
-    b->twell = b->dense = NULL;
+    b->twell = b->dense = b->planned = NULL;
 }
 
 static enum tw_status run_layer(struct twp_bench *b, struct tw_ffn *ffn,
@@ -117,6 +158,8 @@ static enum tw_status run_once(struct twp_bench *b, int form,
         return run_layer(b, b->twell, true, x, err);
     case TWP_FORM_UNCOUNTED:
         return run_layer(b, b->twell, false, x, err);
+    case TWP_FORM_AUTO:
+        return run_layer(b, b->planned, true, x, err);
     case TWP_FORM_PRODUCT:
         return bench->dense_product(b->ctx, b->library, x, b->rows, err);
     default:
@@ -192,5 +235,8 @@ int64_t twp_form_bytes(const struct twp_bench *b, int form)
     if (form == TWP_FORM_LIBRARY)
         return ends + bench->dense_bytes(b->library);
     bool is_dense = form == TWP_FORM_FUSED || form == TWP_FORM_COUNTED;
-    return ends + bench->ffn_bytes(is_dense ? b->dense : b->twell, b->rows);
+    const struct tw_ffn *ffn = is_dense                 ? b->dense
+                               : form == TWP_FORM_AUTO ? b->planned
+                                                        : b->twell;
+    return ends + bench->ffn_bytes(ffn, b->rows);
 }

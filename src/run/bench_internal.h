@@ -17,6 +17,7 @@ enum twp_form {
     TWP_FORM_COUNTED,   /* dense as profile runs it */
     TWP_FORM_TWELL,     /* sparse as profile runs it */
     TWP_FORM_UNCOUNTED, /* sparse, nothing counted */
+    TWP_FORM_AUTO,      /* as the backend plans it from the first rows */
     TWP_FORM_PRODUCT,   /* the first product, by the library */
     TWP_FORM_PACK,      /* the same, packed */
     TWP_FORM_ROUTE,     /* packed and routed, rows' statistics summed */
@@ -41,7 +42,8 @@ struct twp_bench {
     struct tw_layer_obs obs;
     /* Of one point; NULL between points. */
     struct tw_bench_dense *library;
-    struct tw_ffn *twell, *dense;
+    struct tw_ffn *twell, *dense, *planned;
+    struct tw_ffn_plan plan;
     bool is_there[TWP_FORMS];
     int baseline; /* the form that the others' outputs are compared with */
     /* Times. */
@@ -56,7 +58,7 @@ struct twp_bench {
 /* bench_forms.c. What a form is called; path by backend and ctx. */
 void twp_form_describe(const struct twp_bench *b, int form,
                        struct tw_bench_row *row);
-/* Loads b->data's layer in every form there is. */
+/* Loads b->data's layer in every form there is; the planned one runs once. */
 TW_MUST_USE enum tw_status twp_forms_load(struct twp_bench *b,
                                           struct tw_error *err);
 void twp_forms_free(struct twp_bench *b);

@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "run/compare.h"
 #include "run/corpus.h"
+#include "run/plan.h"
 #include "run/profile.h"
 #include "run/record.h"
 #include "run/rules.h"
@@ -34,6 +35,8 @@ struct tw_job {
     struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
     const struct tw_ops *ops;
     struct tw_runner *runner;
+    struct tw_ffn_plan *plans; /* [layers] */
+    char *plan;                /* their text */
     struct tw_oracle *oracle;   /* --compare, else NULL */
     bool is_within;             /* the oracle's bounds, after the last commit */
     char parity[320];           /* and in words */
@@ -61,6 +64,14 @@ double tw_job_clock(void);
 TW_MUST_USE enum tw_status tw_job_open(struct tw_job *job,
                                        struct tw_error *err);
 void tw_job_close(struct tw_job *job);
+/* The corpus a second time, unread; the job's own must be open. */
+TW_MUST_USE enum tw_status tw_job_open_again(const struct tw_job *job,
+                                             struct tw_corpus *corpus,
+                                             struct tw_error *err);
+
+/* Makes or reads the plan and lets the runner use it (job_plan.c). */
+TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,
+                                       struct tw_error *err);
 
 /* Parts of the commits, inside a transaction (job_facts.c). */
 void tw_job_gather(struct tw_job *job);

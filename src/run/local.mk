@@ -1,5 +1,6 @@
 # What commands do: profile, bench.
 noinst_LIBRARIES += librun.a
+librun_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 librun_a_SOURCES = \
 	%reldir%/bench_data.c %reldir%/bench_data.h \
 	%reldir%/bench_energy.c %reldir%/bench_ffn.c %reldir%/bench_ffn.h \
@@ -8,8 +9,9 @@ librun_a_SOURCES = \
 	%reldir%/bench_rates_table.h %reldir%/bench_record.c \
 	%reldir%/bench_time.c %reldir%/compare.c %reldir%/compare.h \
 	%reldir%/energy.c %reldir%/energy.h %reldir%/corpus.c %reldir%/corpus.h \
+	%reldir%/plan.c %reldir%/plan.h \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \
 	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_open.c \
-	%reldir%/job_record.c
+	%reldir%/job_plan.c %reldir%/job_record.c

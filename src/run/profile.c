@@ -263,7 +263,9 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
     if (status != TW_OK || s->o->is_dry_run)
         return status;
     s->report->vocab = s->model->vocab;
-    status = tw_job_begin(s, err);
+    status = tw_job_plan(s, err);
+    if (status == TW_OK)
+        status = tw_job_begin(s, err);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
     if (status == TW_OK && s->report->was_complete && s->o->is_strict)
         status = check_strict(s, err);
