@@ -5,7 +5,7 @@
  *     const struct tw_bench_ops *bench = ops->bench;
  *     bench->dense_create(ctx, &desc, rows, &dense, &err);
  *     bench->clock_start(ctx, &err);
- *     bench->dense_run(ctx, dense, y, x, residual, rows, &err);
+ *     bench->dense_run(ctx, dense, y, x, residual, &err);
  *     bench->clock_stop(ctx, &nanoseconds, &err);
  *
  * Buffers are the table's (alloc), rows row-major. Slots that may be NULL say
@@ -37,22 +37,23 @@ struct tw_bench_ops {
      * what is left between them in a pass of its own; nothing is counted.
      * TW_ERR_UNSUPPORTED where the library can't do this layer. */
     enum tw_status (*dense_create)(void *ctx, const struct tw_ffn_desc *desc,
-                                   int64_t max_rows,
-                                   struct tw_bench_dense **dense,
+                                   int64_t rows, struct tw_bench_dense **dense,
                                    struct tw_error *err);
     void (*dense_destroy)(void *ctx, struct tw_bench_dense *dense);
-    /* y = residual + FFN(x), [rows][d_model]; rows <= max_rows. */
+    /* y = residual + FFN(x) of as many rows as create was told. What can be
+     * chosen is chosen, by trial, in the first run. */
     enum tw_status (*dense_run)(void *ctx, struct tw_bench_dense *dense,
                                 void *y, const void *x, const void *residual,
-                                int64_t rows, struct tw_error *err);
-    /* Its first product alone. NULL: not apart from the rest. */
+                                struct tw_error *err);
+    /* Its first product alone, after a run. NULL: not apart from the rest. */
     enum tw_status (*dense_product)(void *ctx, struct tw_bench_dense *dense,
-                                    const void *x, int64_t rows,
-                                    struct tw_error *err);
-    /* The same product by a sparse layer, packed and counted; afterwards also
-     * routed, its rows' statistics summed. NULL: likewise. */
+                                    const void *x, struct tw_error *err);
+    /* The same product of the started batch by a sparse layer, packed and its
+     * tiles counted; where obs isn't NULL also routed, the rows' statistics
+     * summed. NULL: likewise. */
     enum tw_status (*pack)(void *ctx, struct tw_ffn *ffn, const void *x,
-                           int64_t rows, bool is_routed, struct tw_error *err);
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs, struct tw_error *err);
 
     /* Memory of a layer over so many rows: weights, workspace, counts. NULL:
      * unknown. */

@@ -7,40 +7,46 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "kernels/cpu/cpu_internal.h"
 #include "kernels/cpu/dense_baseline.h"
 
-static struct tw_dense_ffn *baseline(struct tw_bench_dense *dense)
-{
-    return (struct tw_dense_ffn *)dense;
-}
-
-static enum tw_status dense_create(void *ctx, const struct tw_ffn_desc *desc,
-                                   int64_t max_rows,
-                                   struct tw_bench_dense **dense,
-                                   struct tw_error *err)
-{
-    const struct twp_cpu *cpu = ctx;
-    struct tw_dense_ffn *made = NULL;
-    enum tw_status status =
-        tw_dense_ffn_create(desc, cpu->workers, max_rows, &made, err);
-    if (status == TW_OK)
-        *dense = (struct tw_bench_dense *)made;
-    return status;
-}
+struct tw_bench_dense {
+    struct tw_dense_ffn *ffn;
+    int64_t rows;
+};
 
 static void dense_destroy(void *ctx, struct tw_bench_dense *dense)
 {
     (void)ctx;
-    tw_dense_ffn_destroy(baseline(dense));
+    tw_dense_ffn_destroy(dense->ffn);
+    tw_free(dense);
+}
+
+static enum tw_status dense_create(void *ctx, const struct tw_ffn_desc *desc,
+                                   int64_t rows, struct tw_bench_dense **dense,
+                                   struct tw_error *err)
+{
+    const struct twp_cpu *cpu = ctx;
+    struct tw_bench_dense *made = tw_calloc(1, sizeof *made);
+    if (!made)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    made->rows = rows;
+    enum tw_status status =
+        tw_dense_ffn_create(desc, cpu->workers, rows, &made->ffn, err);
+    if (status == TW_OK)
+        *dense = made;
+    else
+        dense_destroy(ctx, made);
+    return status;
 }
 
 static enum tw_status dense_run(void *ctx, struct tw_bench_dense *dense,
                                 void *y, const void *x, const void *residual,
-                                int64_t rows, struct tw_error *err)
+                                struct tw_error *err)
 {
     (void)ctx, (void)err;
-    tw_dense_ffn_run(baseline(dense), y, x, residual, rows);
+    tw_dense_ffn_run(dense->ffn, y, x, residual, dense->rows);
     return TW_OK;
 }
 

@@ -80,6 +80,32 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
 
+/* Its first product alone: packs, and routes where counts are on. */
+TW_MUST_USE enum tw_status twp_ffn_pack(const struct tw_ffn *ffn,
+                                        const struct twp_device *device,
+                                        const struct twp_ffn_call *call,
+                                        struct CUstream_st *stream,
+                                        struct tw_error *err);
+
+/* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn` makes
+ * of a layer over the started batch: workspace, and counts where obs isn't
+ * NULL; the caller sets y, x and residual. */
+struct twp_cuda_bench; /* bench.c: what it keeps in a context */
+struct twp_context {
+    const struct twp_device *device;
+    struct CUstream_st *stream;
+    struct twp_cuda_bench **bench;
+};
+void twp_context_of(void *ctx, struct twp_context *context);
+TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+                                            const struct tw_probes *probes,
+                                            struct tw_layer_obs *obs,
+                                            struct twp_ffn_call *call,
+                                            struct tw_error *err);
+/* bench.c. */
+extern const struct tw_bench_ops twp_bench_cuda;
+void twp_cuda_bench_destroy(struct twp_cuda_bench *bench);
+
 /* counts.c. Bytes of a counts' block, and its parts. */
 size_t twp_counts_bytes(int32_t rows, int32_t cols);
 void twp_counts_carve(int32_t rows, int32_t cols, void *memory,

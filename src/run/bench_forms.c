@@ -25,6 +25,12 @@ static const struct {
     [TWP_FORM_ROUTE] = {"gate", "pack-route", false, false, false},
 };
 
+static const struct tw_active hidden = {.kind = TW_ACTIVE_HIDDEN,
+                                        .name = "hidden"};
+static const struct tw_active gate = {.kind = TW_ACTIVE_GATE, .name = "gate"};
+static const struct tw_probes hidden_probe = {1, &hidden};
+static const struct tw_probes gate_probe = {1, &gate};
+
 void twp_form_describe(const struct twp_bench *b, int form,
                        struct tw_bench_row *row)
 {
@@ -58,16 +64,13 @@ static enum tw_status load_planned(struct twp_bench *b,
                                    const struct tw_ffn_desc *desc,
                                    struct tw_error *err)
 {
-    static const struct tw_active gate = {.kind = TW_ACTIVE_GATE,
-                                          .name = "gate"};
-    static const struct tw_probes probes = {1, &gate};
     enum tw_status status = b->ops->ffn_load(b->ctx, desc, &b->planned, err);
     if (status == TW_OK)
         status = b->ops->start(b->ctx, &b->batch, err);
     if (status != TW_OK)
         return status;
     tw_layer_obs_reset(&b->obs, b->rows);
-    status = b->ops->ffn(b->ctx, b->y, b->x[0], b->x[0], b->planned, &probes,
+    status = b->ops->ffn(b->ctx, b->y, b->x[0], b->x[0], b->planned, &gate_probe,
                          &b->obs, err);
     enum tw_status finished =
         b->ops->finish(b->ctx, status == TW_OK ? err : NULL);
@@ -134,10 +137,8 @@ static enum tw_status run_layer(struct twp_bench *b, struct tw_ffn *ffn,
                                 bool is_counted, const void *x,
                                 struct tw_error *err)
 {
-    static const struct tw_active hidden = {.kind = TW_ACTIVE_HIDDEN,
-                                            .name = "hidden"};
-    static const struct tw_probes probes = {1, &hidden};
-    return b->ops->ffn(b->ctx, b->y, x, x, ffn, is_counted ? &probes : NULL,
+    return b->ops->ffn(b->ctx, b->y, x, x, ffn,
+                       is_counted ? &hidden_probe : NULL,
                        is_counted ? &b->obs : NULL, err);
 }
 
@@ -149,7 +150,7 @@ static enum tw_status run_once(struct twp_bench *b, int form,
     b->next_input = (b->next_input + 1) % b->inputs;
     switch (form) {
     case TWP_FORM_LIBRARY:
-        return bench->dense_run(b->ctx, b->library, b->y, x, x, b->rows, err);
+        return bench->dense_run(b->ctx, b->library, b->y, x, x, err);
     case TWP_FORM_FUSED:
         return run_layer(b, b->dense, false, x, err);
     case TWP_FORM_COUNTED:
@@ -161,10 +162,10 @@ static enum tw_status run_once(struct twp_bench *b, int form,
     case TWP_FORM_AUTO:
         return run_layer(b, b->planned, true, x, err);
     case TWP_FORM_PRODUCT:
-        return bench->dense_product(b->ctx, b->library, x, b->rows, err);
+        return bench->dense_product(b->ctx, b->library, x, err);
     default:
-        return bench->pack(b->ctx, b->twell, x, b->rows,
-                           form == TWP_FORM_ROUTE, err);
+        return bench->pack(b->ctx, b->twell, x, &hidden_probe,
+                           form == TWP_FORM_ROUTE ? &b->obs : NULL, err);
     }
 }
 
