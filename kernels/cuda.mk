@@ -10,7 +10,9 @@ noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
-	%reldir%/cuda/cuda_internal.h %reldir%/cuda/counts.c \
+	%reldir%/cuda/cuda_internal.h %reldir%/cuda/baseline.c \
+	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
+	%reldir%/cuda/counts.c \
 	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/ops_cuda.c \
 	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu %reldir%/cuda/pack.cu \
 	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu
@@ -21,8 +23,8 @@ twellscope_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
 	src/base/memory.c kernels/activation.c kernels/ffn_desc.c
 twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-u,tw_ops_module \
-	-Wl,--exclude-libs,libcudart_static.a
-twellscope_cuda_so_LDADD = libkernelscuda.a $(CUDA_LIBS) -lstdc++ -lm
+	-Wl,--exclude-libs,libcudart_static.a $(CUDA_RPATH)
+twellscope_cuda_so_LDADD = libkernelscuda.a -lcublasLt $(CUDA_LIBS) -lstdc++ -lm
 MOSTLYCLEANFILES += kernels/cuda/*.o.d
 endif
 SUFFIXES += .cu

@@ -50,6 +50,9 @@ struct tw_ops_config {
     int device;          /* cuda: device number */
     int64_t keep_bytes;  /* widened weights that may stay in memory between
                           * batches; 0: the backend's default */
+    enum tw_dtype dtype; /* cuda: TW_BF16 or TW_F16, the type of buffers,
+                          * weights and h, for checkpoints of F16 the latter;
+                          * 0 (TW_F32): compute_dtype */
 };
 
 enum tw_norm_kind { TW_NORM_RMS, TW_NORM_LAYER };
@@ -144,8 +147,8 @@ struct tw_ops {
     void (*fini)(void *ctx);
 
     /* "OpenBLAS SkylakeX, kernels v4", the processor type in which
-     * results may differ, and the type products are computed in
-     * ("float32"): static or owned by ctx. */
+     * results may differ, and the type products are computed in unless the
+     * config names another ("float32"): static or owned by ctx. */
     const char *(*device)(void *ctx);
     const char *compute_dtype;
 

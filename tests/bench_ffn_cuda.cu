@@ -155,7 +155,7 @@ struct Layer {
 Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int variant)
 {
     Layer l;
-    if (twp_ffn_create(&desc, &l.ffn, &err) != TW_OK) {
+    if (twp_ffn_create(&desc, TW_BF16, &l.ffn, &err) != TW_OK) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
@@ -164,10 +164,14 @@ Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int variant)
     l.call.rows = m;
     twp_ffn_work_carve(l.ffn, m, l.work, &l.call.work);
     if (is_counting) {
-        l.counts = device<char>(twp_counts_bytes(m, N));
+        tw_active active[2] = {};
+        active[0].kind = TW_ACTIVE_GATE;
+        active[1].kind = TW_ACTIVE_HIDDEN;
+        tw_probes probes = {2, active};
+        OK(twp_counts_defs(&probes, &l.call.counts, &err));
+        l.counts = device<char>(twp_counts_bytes(m, N, l.call.counts.defs));
         twp_counts_carve(m, N, l.counts, &l.call.counts);
         l.call.counts.is_on = true;
-        l.call.counts.defs = 1u << TWP_HIDDEN;
         OK(twp_counts_clear(&l.call.counts, m, N, 0, &err));
     }
     return l;
@@ -298,15 +302,15 @@ void bench(int m, double nnz, int repeats)
     };
     twp_map maps[ROTATE], h_map;
     for (int i = 0; i < ROTATE; i++)
-        OK(twp_map_encode(&maps[i], x[i], m, K, K, &err));
-    OK(twp_map_encode(&h_map, dense.call.work.h, m, N, N, &err));
+        OK(twp_map_encode(&maps[i], TW_BF16, x[i], m, K, K, &err));
+    OK(twp_map_encode(&h_map, TW_BF16, dense.call.work.h, m, N, N, &err));
     auto pack = [&](int i) {
-        twp_pack_args a = {&maps[i], &sparse.ffn->gate_map, NULL, m, K, desc.activation,
+        twp_pack_args a = {TW_BF16, &maps[i], &sparse.ffn->gate_map, NULL, m, K, desc.activation,
                            sparse.call.work.packed};
         OK(tw_launch_pack(&dev, &a, 0, &err));
     };
     auto unpack = [&](int i, int variant, bool is_counting, bool is_hide) {
-        twp_unpack_args a = {sparse.call.work.packed, sparse.call.work.list_of_h,
+        twp_unpack_args a = {TW_BF16, sparse.call.work.packed, sparse.call.work.list_of_h,
                              sparse.call.work.is_routed, m, K, x[i], wu,
                              sparse.ffn->down_t, NULL, NULL, residual, y,
                              is_counting ? sparse.call.counts : twp_counts{}, variant};
@@ -319,14 +323,14 @@ void bench(int m, double nnz, int repeats)
         OK(tw_launch_route(&dev, &a, 0, &err));
     };
     auto hidden = [&](int i, bool is_counting) {
-        twp_hidden_args a = {&maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL, NULL,
-                             {m, NULL, NULL}, K, N, desc.activation, dense.call.work.h, N,
+        twp_hidden_args a = {TW_BF16, &maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL, NULL,
+                             {m, NULL, NULL}, K, N, desc.activation, NULL, dense.call.work.h, N,
                              dense.call.work.packed.count, dense.call.work.l1_part,
                              is_counting ? dense.call.counts : twp_counts{}};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };
     auto down_own = [&](int) {
-        twp_down_args a = {&h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual, y,
+        twp_down_args a = {TW_BF16, &h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual, y,
                            dense.call.work.l1_part, twp_counts{}};
         OK(tw_launch_down(&dev, &a, 0, &err));
     };
@@ -340,7 +344,7 @@ void bench(int m, double nnz, int repeats)
     OK(cudaDeviceSynchronize());
     double far_dense = distance(y, y_dense, compared);
     std::vector<uint32_t> active(m);
-    OK(cudaMemcpy(active.data(), sparse.call.counts.nnz[TWP_GATE], (size_t)m * 4,
+    OK(cudaMemcpy(active.data(), sparse.call.counts.nnz[0], (size_t)m * 4,
                   cudaMemcpyDeviceToHost));
     uint32_t routed;
     OK(cudaMemcpy(&routed, sparse.call.counts.dense_rows, 4, cudaMemcpyDeviceToHost));

@@ -208,13 +208,16 @@ static inline void case_run(struct cuda_case *c)
 {
     size_t rows = (size_t)c->rows, y_bytes = rows * (size_t)c->d * 2;
     struct tw_ffn *ffn = NULL;
-    TW_OK_OR_FAIL(twp_ffn_create(&c->desc, &ffn, &c->err), c->err);
+    TW_OK_OR_FAIL(twp_ffn_create(&c->desc, TW_BF16, &ffn, &c->err), c->err);
     ffn->slots = c->slots ? c->slots : ffn->slots;
     ffn->row_limit = c->row_limit >= 0 ? c->row_limit : ffn->row_limit;
     ffn->variant = c->variant;
     int32_t m = (int32_t)c->rows, f = (int32_t)c->f;
     size_t work_bytes = twp_ffn_work_bytes(ffn, m);
-    size_t counts_bytes = twp_counts_bytes(m, f);
+    struct twp_counts defs = {.is_on = !c->is_off};
+    if (!c->is_off)
+        TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &defs, &c->err), c->err);
+    size_t counts_bytes = twp_counts_bytes(m, f, defs.defs);
     void *x = upload(c->x, c->rows * c->d);
     void *residual = upload(c->residual, c->rows * c->d);
     void *y = guarded(y_bytes), *work = guarded(work_bytes);
@@ -223,16 +226,14 @@ static inline void case_run(struct cuda_case *c)
     struct twp_ffn_call call = {.y = y,
                                 .x = x,
                                 .rows = m,
+                                .counts = defs,
                                 .residual = c->has_residual ? residual : NULL};
     for (size_t r = 0; r < rows; r++) // a flag is 0 or not
         ck_assert(!c->row_class[r] == !(c->row_class[r] & TW_ROW_SKIPPED));
     twp_ffn_work_carve(ffn, m, work, &call.work);
     if (!c->is_off) {
         twp_counts_carve(m, f, counts, &call.counts);
-        call.counts.is_on = true;
         call.counts.skip = skip;
-        TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &call.counts.defs, &c->err),
-                      c->err);
     }
     launch_call(c, ffn, &call);
     cuda_ok(cudaDeviceSynchronize());
@@ -247,7 +248,8 @@ static inline void case_run(struct cuda_case *c)
         void *host = tw_alloc(counts_bytes, 1);
         ck_assert_ptr_nonnull(host);
         cuda_ok(cudaMemcpy(host, counts, counts_bytes, cudaMemcpyDeviceToHost));
-        struct twp_counts on_host = {.skip = c->row_class};
+        struct twp_counts on_host = defs;
+        on_host.skip = c->row_class;
         twp_counts_carve(m, f, host, &on_host);
         tw_layer_obs_reset(&c->obs, c->rows);
         twp_counts_merge(&on_host, &c->probes, &c->obs);

@@ -499,17 +499,17 @@ START_TEST(what_it_cannot_is_named)
                           .row_limit = -1};
     case_make(&c);
     struct tw_ffn *ffn = NULL;
-    TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_UNSUPPORTED,
-                  "silu", c.err);
+    TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
+                  TW_ERR_UNSUPPORTED, "silu", c.err);
     c.desc.activation.act = TW_ACT_RELU;
     c.desc.gate.cols = 9;
-    TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_MISMATCH,
-                  "gate is 8 x 9, not 8 x 8", c.err);
+    TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
+                  TW_ERR_MISMATCH, "gate is 8 x 9, not 8 x 8", c.err);
     struct tw_active topk;
     c.err = (struct tw_error){0};
     TW_OK_OR_FAIL(tw_active_parse("topk:3", &topk, &c.err), c.err);
     struct tw_probes probes = {1, &topk};
-    uint32_t defs;
+    struct twp_counts defs = {0};
     TW_FAILS_WITH(twp_counts_defs(&probes, &defs, &c.err), TW_ERR_UNSUPPORTED,
                   "topk:3", c.err);
     case_fini(&c);

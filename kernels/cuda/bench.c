@@ -19,7 +19,6 @@ struct twp_cuda_bench {
     struct twp_lt *lt;
     cudaEvent_t from, to;
     double *sums; /* [2] on the device */
-    enum tw_dtype type; /* of the buffers: that of the layer loaded last */
 };
 
 /* cuBLASLt's layer: the weights are a dense layer's. */
@@ -49,7 +48,6 @@ static enum tw_status bench_create(const struct twp_context *context,
     void *sums = NULL;
     if (!made)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    made->type = TW_BF16;
     enum tw_status status = twp_lt_create(context->stream, &made->lt, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaEventCreate(&made->from), "event", err);
@@ -111,7 +109,7 @@ static enum tw_status dense_create(void *ctx, const struct tw_ffn_desc *desc,
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     size_t bytes = (size_t)(rows * desc->d_ff) * 2;
     dense->rows = rows;
-    status = twp_ffn_create(&own, &dense->ffn, err);
+    status = twp_ffn_create(&own, context.type, &dense->ffn, err);
     if (status == TW_OK)
         status = twp_device_alloc(&dense->h, bytes, err);
     if (status == TW_OK && dense->ffn->is_gated)
@@ -132,7 +130,7 @@ static enum tw_status product(struct twp_lt *lt,
 {
     const struct tw_ffn *ffn = dense->ffn;
     bool is_down = w == ffn->down;
-    const struct twp_lt_product p = {.type = TW_BF16,
+    const struct twp_lt_product p = {.type = ffn->type,
                                      .m = dense->rows,
                                      .n = is_down ? ffn->d : ffn->f,
                                      .k = is_down ? ffn->f : ffn->d,
@@ -161,7 +159,7 @@ static enum tw_status dense_run(void *ctx, struct tw_bench_dense *dense,
     if (status == TW_OK && ffn->is_gated)
         status = product(lt, dense, dense->up, x, ffn->up, NULL, false, err);
     if (status == TW_OK && (ffn->is_gated || !is_relu))
-        status = tw_launch_multiply(TW_BF16, dense->h, dense->up,
+        status = tw_launch_multiply(ffn->type, dense->h, dense->up,
                                     dense->rows * ffn->f,
                                     &ffn->desc.activation, context.stream, err);
     if (status == TW_OK)
@@ -216,7 +214,7 @@ static int64_t ffn_bytes(const struct tw_ffn *ffn, int64_t rows)
 {
     return weight_bytes(ffn, ffn->is_gated ? 4 : 3) +
            (int64_t)twp_ffn_work_bytes(ffn, (int32_t)rows) +
-           (int64_t)twp_counts_bytes((int32_t)rows, ffn->f);
+           (int64_t)twp_counts_bytes((int32_t)rows, ffn->f, 1);
 }
 
 static enum tw_status clock_start(void *ctx, struct tw_error *err)
@@ -271,7 +269,7 @@ static enum tw_status distance(void *ctx, const void *a, const void *b,
         cudaMemsetAsync(device, 0, sizeof sums, context.stream), "distance",
         err);
     if (status == TW_OK)
-        status = tw_launch_distance(TW_BF16, a, b, base, elements, device,
+        status = tw_launch_distance(context.type, a, b, base, elements, device,
                                     context.stream, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaMemcpyAsync(sums, device, sizeof sums,

@@ -1,4 +1,5 @@
-/* What the .cu files share: errors of launches, activations, bf16. */
+/* What the .cu files share: errors of launches, number types, activations,
+ * definitions. */
 #ifndef TW_KERNELS_CUDA_COMMON_CUH
 #define TW_KERNELS_CUDA_COMMON_CUH
 
@@ -32,32 +33,55 @@ inline CUtensorMap map_of(const struct twp_map *map)
     return out;
 }
 
-__device__ __forceinline__ float low_half(uint32_t pair)
+/* The halves of a pair of type T. */
+template <enum tw_dtype T> __device__ __forceinline__ float low_half(uint32_t pair)
 {
-    return __uint_as_float(pair << 16);
+    return T == TW_F16 ? hopper::widen_half((uint16_t)pair) : __uint_as_float(pair << 16);
 }
 
-__device__ __forceinline__ float high_half(uint32_t pair)
+template <enum tw_dtype T> __device__ __forceinline__ float high_half(uint32_t pair)
 {
-    return __uint_as_float(pair & 0xffff0000u);
+    return T == TW_F16 ? hopper::widen_half((uint16_t)(pair >> 16))
+                       : __uint_as_float(pair & 0xffff0000u);
 }
 
-/* Two pre-activations to the activation's values before squaring, bf16. The
- * comparison is in fp32. NaN stays NaN, -0 and what isn't active is 0. */
-template <int ACT> __device__ __forceinline__ uint32_t cut_pair(float low, float high, float t)
+/* Two pre-activations to the activation's values before squaring, rounded to T.
+ * The comparison is in fp32. NaN stays NaN, -0 and what isn't active is 0. */
+template <int ACT, enum tw_dtype T>
+__device__ __forceinline__ uint32_t cut_pair(float low, float high, float t)
 {
-    if (ACT != TW_ACT_FATRELU)
-        return hopper::relu_pair(low, high);
-    return hopper::round_pair(low <= t ? 0.0f : low, high <= t ? 0.0f : high);
+    if (ACT != TW_ACT_FATRELU && T == TW_BF16)
+        return hopper::relu_pair<T>(low, high);
+    constexpr float LEAST = 5.9604645e-8f; // fp16's: what is active doesn't round to 0
+    if (T == TW_F16) {
+        low = low <= t ? low : hopper::max_or_nan(low, LEAST);
+        high = high <= t ? high : hopper::max_or_nan(high, LEAST);
+    }
+    return hopper::round_pair<T>(low <= t ? 0.0f : low, high <= t ? 0.0f : high);
 }
 
-/* A cut value to the value that is packed, and that the dense path takes: 24
- * bits of fp32. */
+/* A cut value to the value that is packed: 24 bits of fp32. */
 template <int ACT> __device__ __forceinline__ float packed_value(float r)
 {
     if (ACT == TW_ACT_RELU2)
         return __uint_as_float(__float_as_uint(__fmul_rn(r, r)) & VALUE_BITS);
     return r;
+}
+
+/* Is the neuron active under the definition? a: act(gate); is_in: in the pattern.
+ * -0 isn't, NaN is where it is only compared with zero. */
+__device__ __forceinline__ bool is_active(const struct twp_def &def, bool is_in, float a, float h)
+{
+    switch (def.kind) {
+    case TW_ACTIVE_GATE:
+        return is_in;
+    case TW_ACTIVE_HIDDEN:
+        return h != 0;
+    case TW_ACTIVE_ABS:
+        return fabsf(h) > def.threshold;
+    default:
+        return fabsf(a) > def.threshold;
+    }
 }
 
 } // namespace common

@@ -1,10 +1,10 @@
 /* What the C files of the cuda backend share. Private to kernels/cuda and its
  * tests.
  *
- * A *layer* (struct tw_ffn) owns its weights on the device, in bf16, and their
- * tensor maps; the caller owns the workspace and the counts' block, both sized
- * beforehand, so that running a layer allocates nothing and can be captured
- * into a graph. */
+ * A *layer* (struct tw_ffn) owns its weights on the device, in bf16 or fp16,
+ * and their tensor maps; the caller owns the workspace and the counts' block,
+ * both sized beforehand, so that running a layer allocates nothing and can be
+ * captured into a graph. */
 #ifndef TW_KERNELS_CUDA_INTERNAL_H
 #define TW_KERNELS_CUDA_INTERNAL_H
 
@@ -22,12 +22,14 @@ extern "C" {
 
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
-    bool is_gated, is_dense;
+    enum tw_dtype type;      /* of weights, x, residual, h and y */
+    bool is_gated, is_dense, is_applied;
+    struct twp_def apply; /* where is_applied */
     int32_t d, f, tiles;
     int64_t f_stride;         /* f rounded up to 8: rows of h and of down */
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
-    void *gate, *up;          /* [f][d] bf16; gate NULL: plain */
+    void *gate, *up;          /* [f][d]; gate NULL: plain */
     void *down, *down_t;      /* [d][f_stride], [f][d] */
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
     struct twp_map gate_map, up_map, down_map;
@@ -59,13 +61,20 @@ TW_MUST_USE enum tw_status twp_device_alloc(void **memory, size_t bytes,
                                             struct tw_error *err);
 void twp_device_free(void *memory);
 
-/* Rounds to nearest even; NaN stays NaN. */
+/* Round to nearest even; NaN stays NaN, and what is beyond fp16's 65504 becomes
+ * Inf. */
 uint16_t twp_bf16_of(float value);
+uint16_t twp_f16_of(float value);
+/* Floats as `type`, TW_BF16 or TW_F16. */
+void twp_narrow(uint16_t *out, const float *in, enum tw_dtype type,
+                size_t count);
 
-/* ffn.c. Copies the weights (synchronously). Returns TW_OK, TW_ERR_MISMATCH
+/* ffn.c. Copies the weights (synchronously) as `type`, which is that of every
+ * buffer too: TW_BF16 or TW_F16. Returns TW_OK, TW_ERR_MISMATCH
  * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels
  * can't (naming it) or TW_ERR_NOMEM. */
 TW_MUST_USE enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
+                                          enum tw_dtype type,
                                           struct tw_ffn **ffn,
                                           struct tw_error *err);
 void twp_ffn_destroy(struct tw_ffn *ffn);
@@ -94,6 +103,7 @@ struct twp_cuda_bench; /* bench.c: what it keeps in a context */
 struct twp_context {
     const struct twp_device *device;
     struct CUstream_st *stream;
+    enum tw_dtype type; /* of buffers and products */
     struct twp_cuda_bench **bench;
 };
 void twp_context_of(void *ctx, struct twp_context *context);
@@ -106,8 +116,16 @@ TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
 extern const struct tw_bench_ops twp_bench_cuda;
 void twp_cuda_bench_destroy(struct twp_cuda_bench *bench);
 
-/* counts.c. Bytes of a counts' block, and its parts. */
-size_t twp_counts_bytes(int32_t rows, int32_t cols);
+/* counts.c. The definition as the kernels compare it. */
+struct twp_def twp_def_of(const struct tw_active *active);
+/* Sets counts' defs and def to the different definitions of the probes.
+ * TW_ERR_UNSUPPORTED names one that the kernels don't count, or one too many.
+ */
+TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
+                                           struct twp_counts *counts,
+                                           struct tw_error *err);
+/* Bytes of a counts' block, and its parts for counts->defs definitions. */
+size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
 void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
                       struct twp_counts *counts);
 /* Nothing counted yet; on the stream. */
@@ -115,10 +133,6 @@ TW_MUST_USE enum tw_status twp_counts_clear(const struct twp_counts *counts,
                                             int32_t rows, int32_t cols,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
-/* Which definitions the probes ask for; TW_ERR_UNSUPPORTED names another. */
-TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
-                                           uint32_t *defs,
-                                           struct tw_error *err);
 /* Adds a block that was copied to the host (carved there) to the obs. */
 void twp_counts_merge(const struct twp_counts *host,
                       const struct tw_probes *probes, struct tw_layer_obs *obs);

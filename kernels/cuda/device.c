@@ -61,6 +61,34 @@ uint16_t twp_bf16_of(float value)
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
+uint16_t twp_f16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u)
+        return 0x7fff;
+    if (size >= 0x477ff000u) // 65520, half way past the greatest
+        return (uint16_t)(sign | 0x7c00u);
+    if (size < 0x38800000u) { // below 2^-14: units of 2^-24, rounded by adding
+        float magnitude;
+        memcpy(&magnitude, &size, sizeof magnitude);
+        magnitude += 0.5f;
+        memcpy(&size, &magnitude, sizeof size);
+        return (uint16_t)(sign | (size - 0x3f000000u));
+    }
+    size += 0xfffu + (size >> 13 & 1);
+    return (uint16_t)(sign | (size - 0x38000000u) >> 13);
+}
+
+void twp_narrow(uint16_t *out, const float *in, enum tw_dtype type,
+                size_t count)
+{
+    uint16_t (*narrow)(float) = type == TW_F16 ? twp_f16_of : twp_bf16_of;
+    for (size_t i = 0; i < count; i++)
+        out[i] = narrow(in[i]);
+}
+
 typedef CUresult (*encode_func)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
                                 void *, const cuuint64_t *, const cuuint64_t *,
                                 const cuuint32_t *, const cuuint32_t *,
@@ -68,9 +96,9 @@ typedef CUresult (*encode_func)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
                                 CUtensorMapL2promotion,
                                 CUtensorMapFloatOOBfill);
 
-enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
-                              int64_t rows, int64_t cols, int64_t stride,
-                              struct tw_error *err)
+enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
+                              const void *matrix, int64_t rows, int64_t cols,
+                              int64_t stride, struct tw_error *err)
 {
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult result;
@@ -91,9 +119,12 @@ enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
     CUtensorMap made;
     void *base;
     memcpy(&base, &matrix, sizeof base);
+    CUtensorMapDataType number = type == TW_F16
+                                     ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                     : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUresult error = encode(
-        &made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, base, size, pitch, box,
-        step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        &made, number, 2, base, size, pitch, box, step,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (error != CUDA_SUCCESS)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,

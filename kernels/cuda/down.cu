@@ -2,7 +2,8 @@
  *
  *   y = residual + h Wd^T + bd, rows scattered by their list
  *
- * Shapes: h [rows][cols], Wd [d][cols], y and residual [..][d], bf16; the sum,
+ * Shapes: h [rows][cols], Wd [d][cols], y and residual [..][d], bf16 or fp16;
+ * the sum,
  * bias and residual are added in fp32 and rounded once. FLOPs 2 rows cols d.
  * Grid, stages: as in pack.cu. While a tile is multiplied, warps 1-3 write the
  * last one out of its staged form and fill that with the residual of this one,
@@ -38,6 +39,7 @@ __device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int pl
 }
 
 /* The staged residual, if any, becomes y. */
+template <enum tw_dtype T>
 __device__ __forceinline__ void stage_half(const float (&d)[128], const DownParams &p,
                                            uint32_t staged, int tile)
 {
@@ -53,8 +55,8 @@ __device__ __forceinline__ void stage_half(const float (&d)[128], const DownPara
 #pragma unroll
         for (int i = 0; i < 4; i++) { // block i: chunk j + i / 2, rows 8 (i % 2) on
             float2 b = bias ? __ldg(bias + 4 * (j + i / 2)) : make_float2(0, 0);
-            v[i] = hopper::round_pair(d[4 * j + 2 * i] + b.x + common::low_half(v[i]),
-                                      d[4 * j + 2 * i + 1] + b.y + common::high_half(v[i]));
+            v[i] = hopper::round_pair<T>(d[4 * j + 2 * i] + b.x + common::low_half<T>(v[i]),
+                                      d[4 * j + 2 * i + 1] + b.y + common::high_half<T>(v[i]));
         }
         hopper::store_blocks(base ^ (j << 4), v[0], v[1], v[2], v[3]);
     }
@@ -124,6 +126,7 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, Sched
     }
 }
 
+template <enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     down_kernel(const __grid_constant__ DownParams p)
 {
@@ -152,13 +155,24 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         Ring<STAGES> ring;
         for (; at.has(); at.next()) {
             float d[128];
-            multiply_tile(d, smem, ring, half, p.steps);
+            multiply_tile<T>(d, smem, ring, half, p.steps);
             hopper::named_sync(TAKEN + half, HANDOVER);
-            stage_half(d, p, smem.staged + half * HALF_BYTES, at.column_tile);
+            stage_half<T>(d, p, smem.staged + half * HALF_BYTES, at.column_tile);
             hopper::named_arrive(STAGED + half, HANDOVER);
         }
     }
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
+}
+
+template <enum tw_dtype T>
+enum tw_status launch(const struct twp_device *device, const DownParams &p, cudaStream_t stream,
+                      struct tw_error *err)
+{
+    int bytes = smem_bytes(STAGES, STAGED_BYTES);
+    cudaFuncSetAttribute(down_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    int blocks = device->multiprocessors / CLUSTER * CLUSTER;
+    down_kernel<T><<<blocks, THREADS, bytes, stream>>>(p);
+    return common::launched("down", err);
 }
 
 } // namespace
@@ -178,9 +192,6 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
                     args->counts};
-    int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    cudaFuncSetAttribute(down_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    down_kernel<<<blocks, THREADS, bytes, stream>>>(p);
-    return common::launched("down", err);
+    return args->type == TW_F16 ? launch<TW_F16>(device, p, stream, err)
+                                : launch<TW_BF16>(device, p, stream, err);
 }

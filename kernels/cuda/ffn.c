@@ -46,24 +46,24 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     return TW_OK;
 }
 
-/* One stored row as bf16. */
-static void narrow_row(uint16_t *out, const struct tw_matrix *m, int64_t row,
-                       float *wide)
+/* One stored row as `type`. */
+static void narrow_row(uint16_t *out, enum tw_dtype type,
+                       const struct tw_matrix *m, int64_t row, float *wide)
 {
     size_t n = (size_t)m->cols, size = tw_dtype_size(m->dtype);
     const char *from = (const char *)m->data + (size_t)row * n * size;
-    if (m->dtype == TW_BF16) {
+    if (m->dtype == type) {
         memcpy(out, from, n * size);
         return;
     }
     tw_widen(wide, from, m->dtype, n);
-    for (size_t i = 0; i < n; i++)
-        out[i] = twp_bf16_of(wide[i]);
+    twp_narrow(out, wide, type, n);
 }
 
-/* The matrix on the device as bf16, rows `stride` apart, zeros between. */
-static enum tw_status load_matrix(const struct tw_matrix *m, int64_t stride,
-                                  void **out, struct tw_error *err)
+/* The matrix on the device as `type`, rows `stride` apart, zeros between. */
+static enum tw_status load_matrix(const struct tw_matrix *m, enum tw_dtype type,
+                                  int64_t stride, void **out,
+                                  struct tw_error *err)
 {
     if (!m->data)
         return TW_OK;
@@ -75,7 +75,7 @@ static enum tw_status load_matrix(const struct tw_matrix *m, int64_t stride,
         goto out;
     }
     for (int64_t r = 0; r < m->rows; r++)
-        narrow_row(host + r * stride, m, r, wide);
+        narrow_row(host + r * stride, type, m, r, wide);
     size_t bytes = (size_t)(m->rows * stride) * sizeof *host;
     status = twp_device_alloc(out, bytes, err);
     if (status == TW_OK)
@@ -115,11 +115,13 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
                                    struct tw_error *err)
 {
     int64_t d = ffn->d, f = ffn->f;
-    enum tw_status status = load_matrix(&desc->gate, d, &ffn->gate, err);
+    enum tw_status status =
+        load_matrix(&desc->gate, ffn->type, d, &ffn->gate, err);
     if (status == TW_OK)
-        status = load_matrix(&desc->up, d, &ffn->up, err);
+        status = load_matrix(&desc->up, ffn->type, d, &ffn->up, err);
     if (status == TW_OK)
-        status = load_matrix(&desc->down, ffn->f_stride, &ffn->down, err);
+        status =
+            load_matrix(&desc->down, ffn->type, ffn->f_stride, &ffn->down, err);
     if (status == TW_OK)
         status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
     if (status == TW_OK)
@@ -132,19 +134,21 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
     if (status == TW_OK)
         status = load_bias(&desc->down_bias, &ffn->down_bias, err);
     if (status == TW_OK && ffn->gate)
-        status = twp_map_encode(&ffn->gate_map, ffn->gate, f, d, d, err);
-    if (status == TW_OK)
-        status = twp_map_encode(&ffn->up_map, ffn->up, f, d, d, err);
-    if (status == TW_OK)
         status =
-            twp_map_encode(&ffn->down_map, ffn->down, d, f, ffn->f_stride, err);
+            twp_map_encode(&ffn->gate_map, ffn->type, ffn->gate, f, d, d, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&ffn->up_map, ffn->type, ffn->up, f, d, d, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&ffn->down_map, ffn->type, ffn->down, d, f,
+                                ffn->f_stride, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
     return status;
 }
 
 enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
-                              struct tw_ffn **out, struct tw_error *err)
+                              enum tw_dtype type, struct tw_ffn **out,
+                              struct tw_error *err)
 {
     enum tw_status status = check_desc(desc, err);
     if (status != TW_OK)
@@ -153,6 +157,7 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
     if (!ffn)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
     ffn->desc = *desc;
+    ffn->type = type;
     ffn->is_gated = desc->gate.data != NULL;
     ffn->is_dense = desc->path == TW_FFN_DENSE;
     ffn->d = (int32_t)desc->d_model;
@@ -233,10 +238,11 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
 {
     struct twp_map map;
     enum tw_status status =
-        twp_map_encode(&map, x, call->rows, ffn->d, ffn->d, err);
+        twp_map_encode(&map, ffn->type, x, call->rows, ffn->d, ffn->d, err);
     if (status != TW_OK)
         return status;
     struct twp_hidden_args args = {
+        .type = ffn->type,
         .x = &map,
         .gate = ffn->is_gated ? &ffn->gate_map : NULL,
         .up = &ffn->up_map,
@@ -261,11 +267,12 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
                                struct tw_error *err)
 {
     struct twp_map map;
-    enum tw_status status = twp_map_encode(&map, call->work.h, call->rows,
-                                           ffn->f, ffn->f_stride, err);
+    enum tw_status status = twp_map_encode(
+        &map, ffn->type, call->work.h, call->rows, ffn->f, ffn->f_stride, err);
     if (status != TW_OK)
         return status;
-    struct twp_down_args args = {.h = &map,
+    struct twp_down_args args = {.type = ffn->type,
+                                 .h = &map,
                                  .down = &ffn->down_map,
                                  .rows = rows,
                                  .cols = ffn->f,
@@ -316,11 +323,12 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
                                struct CUstream_st *stream, struct tw_error *err)
 {
     struct twp_map map;
-    enum tw_status status =
-        twp_map_encode(&map, call->x, call->rows, ffn->d, ffn->d, err);
+    enum tw_status status = twp_map_encode(&map, ffn->type, call->x, call->rows,
+                                           ffn->d, ffn->d, err);
     if (status != TW_OK)
         return status;
     struct twp_pack_args args = {
+        .type = ffn->type,
         .x = &map,
         .w = ffn->is_gated ? &ffn->gate_map : &ffn->up_map,
         .bias = ffn->is_gated ? ffn->gate_bias : ffn->up_bias,
@@ -336,7 +344,8 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                  struct CUstream_st *stream,
                                  struct tw_error *err)
 {
-    struct twp_unpack_args args = {.in = call->work.packed,
+    struct twp_unpack_args args = {.type = ffn->type,
+                                   .in = call->work.packed,
                                    .list = call->work.list_of_h,
                                    .is_routed = call->work.is_routed,
                                    .rows = call->rows,
@@ -370,6 +379,17 @@ static enum tw_status run_gather(const struct tw_ffn *ffn,
                                    .list = w->list,
                                    .actual = w->actual};
     return tw_launch_gather(&args, stream, err);
+}
+
+enum tw_status twp_ffn_pack(const struct tw_ffn *ffn,
+                            const struct twp_device *device,
+                            const struct twp_ffn_call *call,
+                            struct CUstream_st *stream, struct tw_error *err)
+{
+    enum tw_status status = run_pack(ffn, device, call, stream, err);
+    if (status == TW_OK && call->counts.is_on)
+        status = run_route(ffn, device, call, stream, err);
+    return status;
 }
 
 enum tw_status twp_ffn_run(const struct tw_ffn *ffn,

@@ -2,7 +2,7 @@
  *
  *   gated: h = act(x Wg^T + bg) * (x Wu^T + bu); plain: h = act(x Wu^T + bu)
  *
- * Shapes: x [rows][k], weights [cols][k], h [rows][stride], all bf16; h is
+ * Shapes: x [rows][k], weights [cols][k], h [rows][stride], bf16 or fp16; h is
  * rounded once, from fp32. A block's tile is 128 rows by 128 columns of both
  * products (B's tile is 128 rows of Wg above 128 of Wu, so that a gate value
  * and its up value stand in one thread), or 256 columns where plain. FLOPs
@@ -71,13 +71,13 @@ struct Pair {
     uint32_t pattern, hidden; // 2 bits each
 };
 
-template <int ACT, bool GATED>
+template <int ACT, bool GATED, enum tw_dtype T>
 __device__ __forceinline__ Pair hidden_pair(float g0, float g1, float u0, float u1, float t,
                                             int room)
 {
-    uint32_t cut = common::cut_pair<ACT>(g0, g1, t);
-    float a0 = common::packed_value<ACT>(common::low_half(cut));
-    float a1 = common::packed_value<ACT>(common::high_half(cut));
+    uint32_t cut = common::cut_pair<ACT, T>(g0, g1, t);
+    float a0 = common::packed_value<ACT>(common::low_half<T>(cut));
+    float a1 = common::packed_value<ACT>(common::high_half<T>(cut));
     bool is0 = a0 != 0 && room > 0, is1 = a1 != 0 && room > 1;
     Pair out;
     out.h0 = is0 ? (GATED ? a0 * u0 : a0) : 0.0f;
@@ -88,7 +88,7 @@ __device__ __forceinline__ Pair hidden_pair(float g0, float g1, float u0, float 
 }
 
 /* A thread's two rows (i = 0: row lane / 4 of its warp's 16, 1: 8 below). */
-template <int ACT, bool GATED>
+template <int ACT, bool GATED, enum tw_dtype T>
 __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, const HiddenParams &p,
                                            int place, int tile, int rows)
 {
@@ -111,7 +111,7 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 int u = GATED ? 64 + v + 2 * i : v + 2 * i;
-                Pair h = hidden_pair<ACT, GATED>(d[v + 2 * i] + bg.x, d[v + 2 * i + 1] + bg.y,
+                Pair h = hidden_pair<ACT, GATED, T>(d[v + 2 * i] + bg.x, d[v + 2 * i + 1] + bg.y,
                                                  d[u] + bu.x, d[u + 1] + bu.y, p.threshold,
                                                  p.cols - at);
                 int shift = 2 * ((j + s) % 16), part = (j + s) / 16;
@@ -122,7 +122,7 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
                     bits[i][part] |= h.hidden << shift;
                 }
                 l1[i][part] += fabsf(h.h0) + fabsf(h.h1);
-                out[2 * s + i] = hopper::round_pair(h.h0, h.h1);
+                out[2 * s + i] = hopper::round_pair<T>(h.h0, h.h1);
             }
         }
         hopper::store_blocks(base ^ (j << 4), out[0], out[1], out[2], out[3]);
@@ -157,7 +157,7 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
                 float2 bg = bias_pair(GATED ? p.gate_bias : p.up_bias, at);
                 float2 bu = GATED ? bias_pair(p.up_bias, at) : bg;
                 int u = GATED ? 64 + v + 2 * i : v + 2 * i;
-                Pair h = hidden_pair<ACT, GATED>(d[v + 2 * i] + bg.x, d[v + 2 * i + 1] + bg.y,
+                Pair h = hidden_pair<ACT, GATED, T>(d[v + 2 * i] + bg.x, d[v + 2 * i + 1] + bg.y,
                                                  d[u] + bu.x, d[u + 1] + bu.y, p.threshold,
                                                  p.cols - at);
                 if (!isfinite(e % 2 ? h.h1 : h.h0) && mine + 8 * i < rows)
@@ -206,8 +206,9 @@ __device__ __forceinline__ void count_rows(const HiddenParams &p, uint32_t bits,
             hidden += !GATED || w == 1 ? __popc(v) : 0;
         }
     int64_t number = number_of(p.rows, place + r);
-    if (p.counts.defs >> TWP_HIDDEN & 1 && hidden)
-        atomicAdd(p.counts.nnz[TWP_HIDDEN] + number, hidden);
+    for (int d = 0; d < p.counts.defs; d++)
+        if (p.counts.def[d].kind == TW_ACTIVE_HIDDEN && hidden)
+            atomicAdd(p.counts.nnz[d] + number, hidden);
     if (!p.count)
         return;
     int tiles = (p.cols + TWP_TILE - 1) / TWP_TILE;
@@ -226,7 +227,7 @@ __device__ __forceinline__ void count_rows(const HiddenParams &p, uint32_t bits,
 __device__ __forceinline__ void add_column(const HiddenParams &p, int def, int column, int place,
                                            uint64_t rows)
 {
-    if (!rows || !(p.counts.defs >> def & 1))
+    if (!rows)
         return;
     atomicAdd(p.counts.fired[def] + column, __popcll(rows));
     uint32_t first = number_of(p.rows, place + __ffsll(rows) - 1);
@@ -263,12 +264,9 @@ __device__ __forceinline__ void count_columns(const HiddenParams &p, uint32_t bi
         uint64_t found = ((uint64_t)part[1] << 32 | part[0]) & counted;
         if (column >= p.cols)
             continue;
-        if (GATED) {
-            add_column(p, word == 0 ? TWP_GATE : TWP_HIDDEN, column, place, found);
-        } else {
-            add_column(p, TWP_GATE, column, place, found);
-            add_column(p, TWP_HIDDEN, column, place, found);
-        }
+        for (int d = 0; d < p.counts.defs; d++)
+            if (!GATED || (word == 0) == (p.counts.def[d].kind == TW_ACTIVE_GATE))
+                add_column(p, d, column, place, found);
     }
 }
 
@@ -292,7 +290,7 @@ __device__ __forceinline__ void help(const HiddenParams &p, uint32_t staged, Sch
         }
 }
 
-template <int ACT, bool GATED>
+template <int ACT, bool GATED, enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     hidden_kernel(const __grid_constant__ HiddenParams p)
 {
@@ -323,10 +321,10 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         Ring<STAGES> ring;
         for (bool is_first = true; at.has(); at.next(), is_first = false) {
             float d[128];
-            multiply_tile(d, smem, ring, half, p.steps);
+            multiply_tile<T>(d, smem, ring, half, p.steps);
             if (!is_first)
                 hopper::named_sync(TAKEN + half, HANDOVER);
-            stage_half<ACT, GATED>(d, smem.staged + half * HALF_BYTES, p,
+            stage_half<ACT, GATED, T>(d, smem.staged + half * HALF_BYTES, p,
                                    at.row_tile * TILE_M + half * HALF_ROWS, at.column_tile, rows);
             hopper::named_arrive(STAGED + half, HANDOVER);
         }
@@ -334,24 +332,40 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <int ACT, bool GATED>
+template <int ACT, bool GATED, enum tw_dtype T>
 enum tw_status launch(const struct twp_device *device, const HiddenParams &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, 2 * HALF_BYTES);
-    cudaFuncSetAttribute(hidden_kernel<ACT, GATED>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    cudaFuncSetAttribute(hidden_kernel<ACT, GATED, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    hidden_kernel<ACT, GATED><<<blocks, THREADS, bytes, stream>>>(p);
+    hidden_kernel<ACT, GATED, T><<<blocks, THREADS, bytes, stream>>>(p);
     return common::launched("hidden", err);
 }
 
-template <int ACT>
+template <int ACT, enum tw_dtype T>
 enum tw_status launch_act(const struct twp_device *device, const HiddenParams &p, bool is_gated,
                           cudaStream_t stream, struct tw_error *err)
 {
-    return is_gated ? launch<ACT, true>(device, p, stream, err)
-                    : launch<ACT, false>(device, p, stream, err);
+    return is_gated ? launch<ACT, true, T>(device, p, stream, err)
+                    : launch<ACT, false, T>(device, p, stream, err);
+}
+
+template <enum tw_dtype T>
+enum tw_status launch_type(const struct twp_device *device, const HiddenParams &p, enum tw_act act,
+                           bool is_gated, cudaStream_t stream, struct tw_error *err)
+{
+    switch (act) {
+    case TW_ACT_RELU:
+        return launch_act<TW_ACT_RELU, T>(device, p, is_gated, stream, err);
+    case TW_ACT_RELU2:
+        return launch_act<TW_ACT_RELU2, T>(device, p, is_gated, stream, err);
+    case TW_ACT_FATRELU:
+        return launch_act<TW_ACT_FATRELU, T>(device, p, is_gated, stream, err);
+    default:
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: this activation");
+    }
 }
 
 } // namespace
@@ -376,15 +390,10 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
                       args->count,
                       args->l1_part,
                       args->counts};
-    switch (args->activation.act) {
-    case TW_ACT_RELU:
-        return launch_act<TW_ACT_RELU>(device, p, is_gated, stream, err);
-    case TW_ACT_RELU2:
-        return launch_act<TW_ACT_RELU2>(device, p, is_gated, stream, err);
-    case TW_ACT_FATRELU:
-        return launch_act<TW_ACT_FATRELU>(device, p, is_gated, stream, err);
-    default:
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: activation '%s'",
-                            args->activation.name);
-    }
+    for (int d = 0; args->counts.is_on && d < args->counts.defs; d++)
+        if (args->apply || args->counts.def[d].kind > TW_ACTIVE_GATE)
+            return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: a threshold on the dense path");
+    enum tw_act act = args->activation.act;
+    return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, is_gated, stream, err)
+                                : launch_type<TW_BF16>(device, p, act, is_gated, stream, err);
 }

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/active.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "kernels/activation.h"
 
@@ -33,9 +35,15 @@ struct CUstream_st; /* cudaStream_t points to it */
 #define TWP_ROUTE_ROWS 64  /* rows that one block of route looks at */
 #define TWP_PART       128 /* columns that one partial l1 sums */
 #define TWP_HISTOGRAM  (65 + 129 + 257)
+#define TWP_DEFS       4 /* definitions that one call counts, at most */
 
-/* Definitions that the kernels count, in this order. */
-enum twp_def { TWP_GATE, TWP_HIDDEN, TWP_DEFS };
+/* A definition of "active": hidden, gate, abs or gate-abs, the last two where
+ * a magnitude is > threshold. That is the wanted number rounded down to a
+ * float, so that a float is beyond both or neither. */
+struct twp_def {
+    enum tw_active_kind kind;
+    float threshold;
+};
 
 /* A tensor map's 128 bytes (CUtensorMap), made by twp_map_encode. */
 struct twp_map {
@@ -60,12 +68,14 @@ struct twp_list {
 };
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.
- * Rows with skip set count in nnz and l1 alone. */
+ * Rows with skip set count in nnz and l1 alone. h and act(gate) are compared in
+ * fp32, before h is rounded for storage. */
 struct twp_counts {
     bool is_on;
-    uint32_t defs;           /* bit d: definition d is wanted */
+    int32_t defs; /* how many of the following are wanted, all different */
+    struct twp_def def[TWP_DEFS];
     const uint8_t *skip;     /* [rows] not zero: left out, or NULL */
-    uint32_t *nnz[TWP_DEFS]; /* [rows], written, not added */
+    uint32_t *nnz[TWP_DEFS]; /* [rows]; those of def, as fired, first, last */
     uint32_t *fired[TWP_DEFS];
     uint32_t *first[TWP_DEFS]; /* [cols] least row; UINT32_MAX: none */
     uint32_t *last[TWP_DEFS];  /* [cols] greatest row + 1; 0: none */
@@ -73,7 +83,8 @@ struct twp_counts {
     uint32_t *histogram;       /* [TWP_HISTOGRAM] tiles of 64, 128, 256 */
     uint32_t *overflow_tiles, *overflow_rows, *dense_rows; /* one each */
     unsigned long long *bad; /* least row << 32 | neuron of an h that isn't
-                              * finite; all ones: none */
+                              * finite, also as stored (fp16 ends at 65504);
+                              * all ones: none */
 };
 
 struct twp_rows {          /* which rows a product runs over */
@@ -90,14 +101,19 @@ struct twp_device {
 TW_MUST_USE enum tw_status
 twp_device_open(int number, struct twp_device *device, struct tw_error *err);
 
-/* How a matrix [rows][cols] of 16-bit numbers, rows `stride` apart (a multiple
- * of 8), is read: boxes of 128 rows by 64 columns, zeros outside. */
+/* How a matrix [rows][cols] of numbers of that type (TW_BF16 or TW_F16), rows
+ * `stride` apart (a multiple of 8), is read: boxes of 128 rows by 64 columns,
+ * zeros outside. */
 TW_MUST_USE enum tw_status twp_map_encode(struct twp_map *map,
+                                          enum tw_dtype type,
                                           const void *matrix, int64_t rows,
                                           int64_t cols, int64_t stride,
                                           struct tw_error *err);
 
+/* In every struct of arguments, `type` is that of the 16-bit numbers: TW_BF16
+ * or TW_F16. */
 struct twp_pack_args {
+    enum tw_dtype type;
     const struct twp_map *x, *w; /* host; [rows][k], [cols][k] */
     const float *bias;           /* [tiles * 256], zeros at its end, or NULL */
     int32_t rows, k;
@@ -140,6 +156,7 @@ TW_MUST_USE enum tw_status tw_launch_gather(const struct twp_gather_args *args,
                                             struct tw_error *err);
 
 struct twp_unpack_args {
+    enum tw_dtype type;
     struct twp_packed in;
     struct twp_list list;     /* hide writes it, add reads it */
     const uint8_t *is_routed; /* [rows] left alone; NULL: none */
@@ -162,15 +179,18 @@ TW_MUST_USE enum tw_status tw_launch_add(const struct twp_unpack_args *args,
                                          struct tw_error *err);
 
 struct twp_hidden_args {
+    enum tw_dtype type;
     const struct twp_map *x, *gate, *up; /* host; gate NULL: plain */
     const float *gate_bias, *up_bias;    /* zeros at their ends, or NULL */
     struct twp_rows rows;
     int32_t k, cols;
     struct tw_activation activation;
-    void *h;         /* [rows][stride] */
-    int64_t stride;  /* a multiple of 8 */
-    uint32_t *count; /* count words to write, or NULL; by list */
-    float *l1_part;  /* [rows][cols / TWP_PART, up] if counts.is_on */
+    const struct twp_def *apply; /* h = 0 where it isn't active, and the pattern
+                                  * is where it is: abs or gate-abs, or NULL */
+    void *h;                     /* [rows][stride] */
+    int64_t stride;              /* a multiple of 8 */
+    uint32_t *count;             /* count words to write, or NULL; by list */
+    float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;
 };
 
@@ -180,6 +200,7 @@ TW_MUST_USE enum tw_status tw_launch_hidden(const struct twp_device *device,
                                             struct tw_error *err);
 
 struct twp_down_args {
+    enum tw_dtype type;
     const struct twp_map *h, *down; /* host; [rows][cols], [d][cols] */
     struct twp_rows rows;
     int32_t cols, d;

@@ -2,13 +2,13 @@
  *
  *   a = act(x W^T + b); (counts, entries) of a's non-zeros, tile by tile
  *
- * Shapes: x [rows][k] and W [cols][k] bf16; count [rows][tiles], entry
+ * Shapes: x [rows][k] and W [cols][k] bf16 or fp16; count [rows][tiles], entry
  * [rows][tiles][slots] (launch.h). FLOPs 2 rows k cols; bytes: x and W from L2
  * (product.cuh), out 4 a count word and 4 an entry. Grid: one cluster of two
  * blocks for every two multiprocessors; 384 threads; 3 stages of 48 KiB and a
  * staged tile of 64 KiB.
  *
- * The multiplying warpgroups only cut, round to bf16 and store their tile to
+ * The multiplying warpgroups only cut, round to 16 bits and store their tile to
  * shared memory (64 conversions, 16 stmatrix a warp), then go on; warps 1-3
  * count and pack it from there while the next tile is multiplied. A row of a
  * tile is a warp's: lane l holds columns 8 l .. 8 l + 7; ballots over the bits of
@@ -43,7 +43,7 @@ struct PackParams {
 };
 
 /* This warpgroup's accumulators, cut and rounded, into its staged half. */
-template <int ACT, bool HAS_BIAS>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __device__ __forceinline__ void stage_half(const float (&d)[128], uint32_t staged,
                                            const PackParams &p, int column)
 {
@@ -61,7 +61,7 @@ __device__ __forceinline__ void stage_half(const float (&d)[128], uint32_t stage
                 low += i < 2 ? b0.x : b1.x;
                 high += i < 2 ? b0.y : b1.y;
             }
-            out[i] = common::cut_pair<ACT>(low, high, p.threshold);
+            out[i] = common::cut_pair<ACT, T>(low, high, p.threshold);
         }
         hopper::store_blocks(base ^ (j << 4), out[0], out[1], out[2], out[3]);
     }
@@ -74,7 +74,7 @@ __device__ __forceinline__ uint32_t load_half(uint32_t address)
     return v;
 }
 
-/* Bit i: value i of 8 bf16 isn't zero. A half's lower 15 bits plus 0x7fff carry
+/* Bit i: value i of 8 isn't zero. A half's lower 15 bits plus 0x7fff carry
  * into its top bit where they aren't. */
 __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 {
@@ -86,12 +86,13 @@ __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 }
 
 /* Squares that vanish aren't in the pattern. */
-__device__ __forceinline__ uint32_t square_bits(uint4 v)
+template <enum tw_dtype T> __device__ __forceinline__ uint32_t square_bits(uint4 v)
 {
     uint32_t word[4] = {v.x, v.y, v.z, v.w}, mask = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        float r = i % 2 ? common::high_half(word[i / 2]) : common::low_half(word[i / 2]);
+        float r = i % 2 ? common::high_half<T>(word[i / 2])
+                        : common::low_half<T>(word[i / 2]);
         mask |= (common::packed_value<TW_ACT_RELU2>(r) != 0.0f) << i;
     }
     return mask;
@@ -104,7 +105,7 @@ struct RowOut {
 
 /* ROWS rows of a tile at once, by a warp, so that their latencies overlap: count
  * words and entries. chunk: the address of this lane's 8 columns of a row. */
-template <int ACT, int ROWS>
+template <int ACT, enum tw_dtype T, int ROWS>
 __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_t valid, int slots,
                                           const RowOut (&out)[ROWS])
 {
@@ -114,7 +115,7 @@ __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         uint4 v = load_chunk(chunk[r]);
-        mask[r] = valid & (ACT == TW_ACT_RELU2 ? square_bits(v) : nonzero_bits(v));
+        mask[r] = valid & (ACT == TW_ACT_RELU2 ? square_bits<T>(v) : nonzero_bits(v));
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -135,14 +136,14 @@ __device__ __forceinline__ void pack_rows(const uint32_t (&chunk)[ROWS], uint32_
         uint32_t *to = out[r].entry + slot[r];
         for (; mask[r]; mask[r] &= mask[r] - 1) {
             int i = __ffs(mask[r]) - 1;
-            float value = __uint_as_float(load_half(chunk[r] + 2 * i) << 16);
+            float value = common::low_half<T>(load_half(chunk[r] + 2 * i));
             *to++ = __float_as_uint(common::packed_value<ACT>(value)) | (8 * lane + i);
         }
     }
 }
 
 /* A half tile's rows, warp after warp. */
-template <int ACT>
+template <int ACT, enum tw_dtype T>
 __device__ __forceinline__ void pack_half(const struct twp_packed &out, uint32_t staged,
                                           int64_t row, int rows, int tile, uint32_t valid)
 {
@@ -156,18 +157,18 @@ __device__ __forceinline__ void pack_half(const struct twp_packed &out, uint32_t
         const RowOut both[2] = {at, {at.count + cells, at.entry + entries}};
         const uint32_t chunks[2] = {staged_chunk(staged, ROW_BYTES, r, lane),
                                     staged_chunk(staged, ROW_BYTES, r + STEP, lane)};
-        pack_rows<ACT, 2>(chunks, valid, out.slots, both);
+        pack_rows<ACT, T, 2>(chunks, valid, out.slots, both);
         at = {at.count + 2 * cells, at.entry + 2 * entries};
     }
     if (r < rows) {
         const uint32_t chunk[1] = {staged_chunk(staged, ROW_BYTES, r, lane)};
         const RowOut one[1] = {at};
-        pack_rows<ACT, 1>(chunk, valid, out.slots, one);
+        pack_rows<ACT, T, 1>(chunk, valid, out.slots, one);
     }
 }
 
 /* Warps 1-3: both halves of every tile. */
-template <int ACT>
+template <int ACT, enum tw_dtype T>
 __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged, Schedule at)
 {
     int lane = threadIdx.x % 32;
@@ -177,7 +178,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
         for (int half = 0; half < 2; half++) {
             int row = at.row_tile * TILE_M + half * HALF_ROWS;
             hopper::named_sync(STAGED + half, HANDOVER);
-            pack_half<ACT>(p.out, staged + half * HALF_ROWS * ROW_BYTES, row,
+            pack_half<ACT, T>(p.out, staged + half * HALF_ROWS * ROW_BYTES, row,
                            min(HALF_ROWS, p.rows - row), at.column_tile, valid);
             __syncwarp();
             if (at.has_next())
@@ -186,7 +187,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
     }
 }
 
-template <int ACT, bool HAS_BIAS>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<STAGES> &smem,
                                                Schedule at)
 {
@@ -195,15 +196,15 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
     Ring<STAGES> ring;
     for (bool is_first = true; at.has(); at.next(), is_first = false) {
         float d[128];
-        multiply_tile(d, smem, ring, half, p.steps);
+        multiply_tile<T>(d, smem, ring, half, p.steps);
         if (!is_first)
             hopper::named_sync(TAKEN + half, HANDOVER);
-        stage_half<ACT, HAS_BIAS>(d, staged, p, at.column_tile * TILE_N);
+        stage_half<ACT, HAS_BIAS, T>(d, staged, p, at.column_tile * TILE_N);
         hopper::named_arrive(STAGED + half, HANDOVER);
     }
 }
 
-template <int ACT, bool HAS_BIAS>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     pack_kernel(const __grid_constant__ PackParams p)
 {
@@ -224,34 +225,50 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                           at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
                           at.rank);
         } else if (threadIdx.x >= 32) {
-            pack_tiles<ACT>(p, smem.staged, at);
+            pack_tiles<ACT, T>(p, smem.staged, at);
         }
         __syncwarp();
     } else {
         hopper::registers_up<REGISTERS_HIGH>();
-        multiply_tiles<ACT, HAS_BIAS>(p, smem, at);
+        multiply_tiles<ACT, HAS_BIAS, T>(p, smem, at);
     }
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <int ACT, bool HAS_BIAS>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 enum tw_status launch(const struct twp_device *device, const PackParams &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    pack_kernel<ACT, HAS_BIAS><<<blocks, THREADS, bytes, stream>>>(p);
+    pack_kernel<ACT, HAS_BIAS, T><<<blocks, THREADS, bytes, stream>>>(p);
     return common::launched("pack", err);
 }
 
-template <int ACT>
+template <int ACT, enum tw_dtype T>
 enum tw_status launch_act(const struct twp_device *device, const PackParams &p,
                           cudaStream_t stream, struct tw_error *err)
 {
-    return p.bias ? launch<ACT, true>(device, p, stream, err)
-                  : launch<ACT, false>(device, p, stream, err);
+    return p.bias ? launch<ACT, true, T>(device, p, stream, err)
+                  : launch<ACT, false, T>(device, p, stream, err);
+}
+
+template <enum tw_dtype T>
+enum tw_status launch_type(const struct twp_device *device, const PackParams &p, enum tw_act act,
+                           cudaStream_t stream, struct tw_error *err)
+{
+    switch (act) {
+    case TW_ACT_RELU:
+        return launch_act<TW_ACT_RELU, T>(device, p, stream, err);
+    case TW_ACT_RELU2:
+        return launch_act<TW_ACT_RELU2, T>(device, p, stream, err);
+    case TW_ACT_FATRELU:
+        return launch_act<TW_ACT_FATRELU, T>(device, p, stream, err);
+    default:
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: packing this activation");
+    }
 }
 
 } // namespace
@@ -262,15 +279,7 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
 {
     PackParams p = {common::map_of(args->x), common::map_of(args->w), args->bias, args->rows,
                     (args->k + TILE_K - 1) / TILE_K, args->activation.arg, args->out};
-    switch (args->activation.act) {
-    case TW_ACT_RELU:
-        return launch_act<TW_ACT_RELU>(device, p, stream, err);
-    case TW_ACT_RELU2:
-        return launch_act<TW_ACT_RELU2>(device, p, stream, err);
-    case TW_ACT_FATRELU:
-        return launch_act<TW_ACT_FATRELU>(device, p, stream, err);
-    default:
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: packing activation '%s'",
-                            args->activation.name);
-    }
+    enum tw_act act = args->activation.act;
+    return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, stream, err)
+                                : launch_type<TW_BF16>(device, p, act, stream, err);
 }

@@ -1,5 +1,5 @@
 /* The product of all three Hopper kernels: C = A B^T in tiles of 128 x 256,
- * fp32 sums, bf16 operands along K in steps of 64.
+ * fp32 sums, 16-bit operands along K in steps of 64.
  *
  * A block is three warpgroups: warp 0 loads (TMA), warps 1-3 are free for the
  * epilogue's slow part, warpgroups 1 and 2 multiply 64 rows each. Two blocks
@@ -24,7 +24,7 @@ constexpr int HALF_ROWS = 64;        // of a consumer warpgroup
 constexpr int A_BYTES = TILE_M * TILE_K * 2;
 constexpr int B_BYTES = TILE_N * TILE_K * 2;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr int STAGED_BYTES = TILE_M * TILE_N * 2; // a tile in bf16
+constexpr int STAGED_BYTES = TILE_M * TILE_N * 2; // a tile in 16 bits
 constexpr int ALIGN = 1024;          // the swizzle's period
 constexpr int MAX_STAGES = 4;
 constexpr int REGISTERS_LOW = 40, REGISTERS_HIGH = 232;
@@ -140,7 +140,7 @@ template <int STAGES> __device__ __forceinline__ void release(const Smem<STAGES>
 }
 
 /* d = this warpgroup's 64 rows of the tile. */
-template <int STAGES>
+template <enum tw_dtype T, int STAGES>
 __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
                                               Ring<STAGES> &ring, int half, int steps)
 {
@@ -152,7 +152,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
         hopper::wgmma_fence();
 #pragma unroll
         for (int i = 0; i < TILE_K / 16; i++)
-            hopper::wgmma(d, a + 2 * i, b + 2 * i, k + i > 0);
+            hopper::wgmma<T>(d, a + 2 * i, b + 2 * i, k + i > 0);
         hopper::wgmma_commit();
         hopper::wgmma_wait<1>();
         if (held >= 0)

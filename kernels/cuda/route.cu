@@ -97,8 +97,9 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
         int overs = __reduce_add_sync(FULL_WARP, over[r]);
         if (lane != 0 || first + r >= a.rows)
             continue;
-        if (a.counts.is_on)
-            a.counts.nnz[TWP_GATE][first + r] = sum;
+        for (int d = 0; a.counts.is_on && d < a.counts.defs; d++)
+            if (a.counts.def[d].kind == TW_ACTIVE_GATE)
+                a.counts.nnz[d][first + r] = sum;
         bool is_routed = !a.is_dense && (overs > 0 || sum > a.row_limit);
         if (a.is_routed)
             a.is_routed[first + r] = is_routed;

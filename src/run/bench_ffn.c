@@ -127,12 +127,15 @@ static enum tw_status open_backend(struct twp_bench *b,
 {
     const struct tw_ops_config config = {.threads = o->threads,
                                          .device = o->device,
+                                         .dtype = o->dtype,
                                          .keep_bytes = INT64_MAX / 4};
     enum tw_status status = b->ops->init(&config, &b->ctx, err);
     if (status != TW_OK)
         return status;
     snprintf(o->device_name, sizeof o->device_name, "%s",
              b->ops->device(b->ctx));
+    if (o->dtype == TW_F32 && strcmp(b->ops->compute_dtype, "float32") != 0)
+        o->dtype = TW_BF16; /* what it was rounded to */
     bool is_paused = b->ops->bench->pause_ms > 0;
     b->repetitions = o->repetitions > 0 ? o->repetitions : is_paused ? 9 : 25;
     b->idle_watt = NAN;
