@@ -113,6 +113,8 @@ static enum tw_status show(struct tw_store *store,
         status = choose(store, request, figure->kind, progress, &runs, &count,
                         err);
     if (status == TW_OK)
+        status = tw_figure_paper(store, dirs, figure, request->has_paper, err);
+    if (status == TW_OK)
         status = show_runs(store, dirs, request, figure, runs, count, out,
                            &progress->is_empty, err);
     tw_figure_runs_free(runs, count);

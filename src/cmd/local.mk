@@ -7,7 +7,7 @@ libcmd_a_SOURCES = \
 	%reldir%/cmd_profile.c %reldir%/cmd_runs.c %reldir%/cmd_sql.c \
 	%reldir%/cmd_tokenize.c %reldir%/command.h %reldir%/commands.c \
 	%reldir%/figure.h %reldir%/figure_data.c %reldir%/figure_dirs.c \
-	%reldir%/figure_list.c %reldir%/figure_load.c %reldir%/figure_plot.c \
+	%reldir%/figure_list.c %reldir%/figure_load.c %reldir%/figure_paper.c %reldir%/figure_plot.c \
 	%reldir%/figure_runs.c %reldir%/figure_show.c %reldir%/figure_show.h \
 	%reldir%/figure_set.c %reldir%/gnuplot.c %reldir%/gnuplot.h \
 	%reldir%/help.c %reldir%/help.h \
