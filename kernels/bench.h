@@ -28,10 +28,10 @@ extern "C" {
 struct tw_bench_dense; /* a layer as a library computes it */
 
 struct tw_bench_ops {
-    const char *library;  /* who does the dense products: "cblas" */
-    int pause_ms;         /* the processor's rest before a run, and the reason
-                           * to run once untimed after it; 0: none is needed */
-    bool has_uncounted;   /* ops->ffn takes obs NULL: it then counts nothing */
+    const char *library; /* who does the dense products: "cblas" */
+    int pause_ms;        /* the processor's rest before a run, and the reason
+                          * to run once untimed after it; 0: none is needed */
+    bool has_uncounted;  /* ops->ffn takes obs NULL: it then counts nothing */
 
     /* The library's layer: its products with what it can fuse into them, and
      * what is left between them in a pass of its own; nothing is counted.
@@ -40,8 +40,8 @@ struct tw_bench_ops {
                                    int64_t rows, struct tw_bench_dense **dense,
                                    struct tw_error *err);
     void (*dense_destroy)(void *ctx, struct tw_bench_dense *dense);
-    /* y = residual + FFN(x) of as many rows as create was told. What can be
-     * chosen is chosen, by trial, in the first run. */
+    /* y = residual + FFN(x) of as many rows as create was told; residual NULL:
+     * none. What can be chosen is chosen, by trial, in the first run. */
     enum tw_status (*dense_run)(void *ctx, struct tw_bench_dense *dense,
                                 void *y, const void *x, const void *residual,
                                 struct tw_error *err);
@@ -68,10 +68,10 @@ struct tw_bench_ops {
     /* Fills a buffer with NaN. */
     enum tw_status (*poison)(void *ctx, void *buffer, int64_t elements,
                              struct tw_error *err);
-    /* ||a - b|| / ||b - base||; NaN where a or b has one. */
+    /* ||a - b|| / ||b|| (0 / 0 is 0); NaN where a or b has one. */
     enum tw_status (*distance)(void *ctx, const void *a, const void *b,
-                               const void *base, int64_t elements,
-                               double *distance, struct tw_error *err);
+                               int64_t elements, double *distance,
+                               struct tw_error *err);
 
     /* Bytes of the last cache, past which inputs rotate; 0: one input. */
     int64_t (*cache_bytes)(void *ctx);

@@ -23,8 +23,8 @@ twellscope_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
 	src/base/memory.c kernels/activation.c kernels/ffn_desc.c
 twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-u,tw_ops_module \
-	-Wl,--exclude-libs,libcudart_static.a $(CUDA_RPATH)
-twellscope_cuda_so_LDADD = libkernelscuda.a -lcublasLt $(CUDA_LIBS) -lstdc++ -lm
+	-Wl,--exclude-libs,libcudart_static.a
+twellscope_cuda_so_LDADD = libkernelscuda.a $(CUDA_LIBS) -lstdc++ -lm
 MOSTLYCLEANFILES += kernels/cuda/*.o.d
 endif
 SUFFIXES += .cu

@@ -81,16 +81,16 @@ static enum tw_status poison(void *ctx, void *buffer, int64_t elements,
 }
 
 static enum tw_status distance(void *ctx, const void *a, const void *b,
-                               const void *base, int64_t elements,
-                               double *out, struct tw_error *err)
+                               int64_t elements, double *out,
+                               struct tw_error *err)
 {
     (void)ctx, (void)err;
-    const float *p = a, *q = b, *from = base;
+    const float *p = a, *q = b;
     double far = 0, size = 0;
     for (int64_t i = 0; i < elements; i++) {
-        double d = (double)p[i] - q[i], s = (double)q[i] - from[i];
+        double d = (double)p[i] - q[i];
         far += d * d;
-        size += s * s;
+        size += (double)q[i] * q[i];
     }
     *out = size > 0 ? sqrt(far / size) : sqrt(far);
     return TW_OK;

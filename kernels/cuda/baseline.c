@@ -1,7 +1,7 @@
 /* cuBLASLt's products. A product's form (shape, type, epilogue) is looked up in
- * a small table; where it is new, the heuristic's list is tried on the product's
- * own operands and the fastest stays. Trials are for a yardstick: layers of the
- * backend never choose by time. */
+ * a small table; where it is new, the heuristic's list is tried on the
+ * product's own operands and the fastest stays. Trials are for a yardstick:
+ * layers of the backend never choose by time. */
 #include <config.h>
 
 #include "kernels/cuda/bench.h"
@@ -57,8 +57,7 @@ enum tw_status twp_lt_create(struct CUstream_st *stream, struct twp_lt **out,
     if (!lt)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     lt->stream = stream;
-    enum tw_status status =
-        check(cublasLtCreate(&lt->handle), "start", err);
+    enum tw_status status = check(cublasLtCreate(&lt->handle), "start", err);
     if (status == TW_OK)
         status = twp_device_alloc(&lt->workspace, WORKSPACE, err);
     if (status == TW_OK)
@@ -109,12 +108,11 @@ static enum tw_status describe(struct form *f, struct tw_error *err)
     cublasStatus_t got =
         cublasLtMatmulDescCreate(&f->op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatmulDescSetAttribute(
-            f->op, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn);
+        got = cublasLtMatmulDescSetAttribute(f->op, CUBLASLT_MATMUL_DESC_TRANSA,
+                                             &turn, sizeof turn);
     if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatmulDescSetAttribute(f->op,
-                                             CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                             &epilogue, sizeof epilogue);
+        got = cublasLtMatmulDescSetAttribute(
+            f->op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (got == CUBLAS_STATUS_SUCCESS)
         got = cublasLtMatrixLayoutCreate(&f->w, type, k, n, f->k);
     if (got == CUBLAS_STATUS_SUCCESS)
@@ -149,8 +147,7 @@ static enum tw_status try_one(struct twp_lt *lt, const struct form *f,
         status = multiply(lt, f, algorithm, p, err);
     cudaEventRecord(lt->to, lt->stream);
     if (status == TW_OK)
-        status =
-            twp_cuda_check(cudaEventSynchronize(lt->to), "a product", err);
+        status = twp_cuda_check(cudaEventSynchronize(lt->to), "a product", err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaEventElapsedTime(ms, lt->from, lt->to),
                                 "a product's time", err);
@@ -169,9 +166,8 @@ static enum tw_status list_algorithms(struct twp_lt *lt, const struct form *f,
             wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
             sizeof bytes);
     if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatmulAlgoGetHeuristic(lt->handle, f->op, f->w, f->x,
-                                             f->y, f->y, wish, LIST, list,
-                                             count);
+        got = cublasLtMatmulAlgoGetHeuristic(
+            lt->handle, f->op, f->w, f->x, f->y, f->y, wish, LIST, list, count);
     if (wish)
         cublasLtMatmulPreferenceDestroy(wish);
     return check(got, "algorithms", err);
@@ -198,10 +194,10 @@ static enum tw_status choose(struct twp_lt *lt, struct form *f,
         }
     }
     if (status == TW_OK && !has_one)
-        status = tw_error_set(err, TW_ERR_UNSUPPORTED,
-                              "cuBLASLt: no algorithm for %lld x %lld x %lld",
-                              (long long)p->m, (long long)p->n,
-                              (long long)p->k);
+        status =
+            tw_error_set(err, TW_ERR_UNSUPPORTED,
+                         "cuBLASLt: no algorithm for %lld x %lld x %lld",
+                         (long long)p->m, (long long)p->n, (long long)p->k);
     return status;
 }
 

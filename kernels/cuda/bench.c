@@ -160,8 +160,8 @@ static enum tw_status dense_run(void *ctx, struct tw_bench_dense *dense,
         status = product(lt, dense, dense->up, x, ffn->up, NULL, false, err);
     if (status == TW_OK && (ffn->is_gated || !is_relu))
         status = tw_launch_multiply(ffn->type, dense->h, dense->up,
-                                    dense->rows * ffn->f,
-                                    &ffn->desc.activation, context.stream, err);
+                                    dense->rows * ffn->f, &ffn->desc.activation,
+                                    context.stream, err);
     if (status == TW_OK)
         status =
             product(lt, dense, y, dense->h, ffn->down, residual, false, err);
@@ -187,11 +187,9 @@ static enum tw_status pack(void *ctx, struct tw_ffn *ffn, const void *x,
     struct twp_context context;
     struct twp_ffn_call call = {.x = x};
     twp_context_of(ctx, &context);
-    enum tw_status status =
-        twp_context_call(ctx, ffn, probes, obs, &call, err);
+    enum tw_status status = twp_context_call(ctx, ffn, probes, obs, &call, err);
     if (status == TW_OK)
-        status =
-            twp_ffn_pack(ffn, context.device, &call, context.stream, err);
+        status = twp_ffn_pack(ffn, context.device, &call, context.stream, err);
     return status;
 }
 
@@ -204,8 +202,7 @@ static int64_t dense_bytes(const struct tw_bench_dense *dense)
 {
     const struct tw_ffn *ffn = dense->ffn;
     int between = ffn->is_gated ? 2 : 1; /* h, up */
-    return weight_bytes(ffn, 1 + between) +
-           between * dense->rows * ffn->f * 2 +
+    return weight_bytes(ffn, 1 + between) + between * dense->rows * ffn->f * 2 +
            (int64_t)twp_lt_workspace_bytes();
 }
 
@@ -250,13 +247,13 @@ static enum tw_status poison(void *ctx, void *buffer, int64_t elements,
 {
     struct twp_context context;
     twp_context_of(ctx, &context);
-    return twp_cuda_check(cudaMemsetAsync(buffer, 0xff, (size_t)elements * 2,
-                                          context.stream),
-                          "poison", err);
+    return twp_cuda_check(
+        cudaMemsetAsync(buffer, 0xff, (size_t)elements * 2, context.stream),
+        "poison", err);
 }
 
 static enum tw_status distance(void *ctx, const void *a, const void *b,
-                               const void *base, int64_t elements, double *out,
+                               int64_t elements, double *out,
                                struct tw_error *err)
 {
     struct twp_context context;
@@ -265,11 +262,11 @@ static enum tw_status distance(void *ctx, const void *a, const void *b,
     if (status != TW_OK)
         return status;
     double *device = (*context.bench)->sums;
-    status = twp_cuda_check(
-        cudaMemsetAsync(device, 0, sizeof sums, context.stream), "distance",
-        err);
+    status =
+        twp_cuda_check(cudaMemsetAsync(device, 0, sizeof sums, context.stream),
+                       "distance", err);
     if (status == TW_OK)
-        status = tw_launch_distance(context.type, a, b, base, elements, device,
+        status = tw_launch_distance(context.type, a, b, elements, device,
                                     context.stream, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaMemcpyAsync(sums, device, sizeof sums,

@@ -3,7 +3,7 @@
  *
  *   multiply   h = act(h) * up, 16-bit [count]; 6 (gated) or 4 bytes an element,
  *              bound by memory
- *   distance   sums[0] += sum (a - b)^2, sums[1] += sum (b - base)^2, in fp64
+ *   distance   sums[0] += sum (a - b)^2, sums[1] += sum b^2, in fp64
  *   wait       holds the stream so long that the host can queue what follows
  *
  * One thread takes 8 elements (16 bytes) at a time. */
@@ -65,16 +65,15 @@ __global__ void __launch_bounds__(THREADS)
 
 template <typename T2>
 __global__ void __launch_bounds__(THREADS)
-    distance_kernel(const T2 *a, const T2 *b, const T2 *base, int64_t pairs, double *sums)
+    distance_kernel(const T2 *a, const T2 *b, int64_t pairs, double *sums)
 {
     double far = 0, size = 0;
     int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < pairs; i += step) {
-        float2 p = widen(a[i]), q = widen(b[i]), r = widen(base[i]);
+        float2 p = widen(a[i]), q = widen(b[i]);
         double dx = (double)p.x - q.x, dy = (double)p.y - q.y;
-        double sx = (double)q.x - r.x, sy = (double)q.y - r.y;
         far += dx * dx + dy * dy;
-        size += sx * sx + sy * sy;
+        size += (double)q.x * q.x + (double)q.y * q.y;
     }
     for (int lanes = 16; lanes > 0; lanes /= 2) {
         far += __shfl_down_sync(~0u, far, lanes);
@@ -106,13 +105,11 @@ void multiply(void *h, const void *up, int64_t chunks, const struct tw_activatio
 }
 
 template <typename T2>
-void distance(const void *a, const void *b, const void *base, int64_t pairs, double *sums,
-              cudaStream_t stream)
+void distance(const void *a, const void *b, int64_t pairs, double *sums, cudaStream_t stream)
 {
     constexpr int BLOCKS = 1024;
     distance_kernel<T2><<<BLOCKS, THREADS, 0, stream>>>(
-        static_cast<const T2 *>(a), static_cast<const T2 *>(b), static_cast<const T2 *>(base),
-        pairs, sums);
+        static_cast<const T2 *>(a), static_cast<const T2 *>(b), pairs, sums);
 }
 
 } // namespace
@@ -130,13 +127,13 @@ extern "C" enum tw_status tw_launch_multiply(enum tw_dtype type, void *h, const 
 }
 
 extern "C" enum tw_status tw_launch_distance(enum tw_dtype type, const void *a, const void *b,
-                                             const void *base, int64_t count, double *sums,
+                                             int64_t count, double *sums,
                                              struct CUstream_st *stream, struct tw_error *err)
 {
     if (type == TW_F16)
-        distance<__half2>(a, b, base, count / 2, sums, stream);
+        distance<__half2>(a, b, count / 2, sums, stream);
     else
-        distance<__nv_bfloat162>(a, b, base, count / 2, sums, stream);
+        distance<__nv_bfloat162>(a, b, count / 2, sums, stream);
     return common::launched("distance", err);
 }
 

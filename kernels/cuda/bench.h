@@ -24,15 +24,15 @@ TW_MUST_USE enum tw_status
 tw_launch_multiply(enum tw_dtype type, void *h, const void *up, int64_t count,
                    const struct tw_activation *activation,
                    struct CUstream_st *stream, struct tw_error *err);
-/* sums[0] += sum (a - b)^2, sums[1] += sum (b - base)^2; count even. */
-TW_MUST_USE enum tw_status
-tw_launch_distance(enum tw_dtype type, const void *a, const void *b,
-                   const void *base, int64_t count, double *sums,
-                   struct CUstream_st *stream, struct tw_error *err);
+/* sums[0] += sum (a - b)^2, sums[1] += sum b^2; count even. */
+TW_MUST_USE enum tw_status tw_launch_distance(enum tw_dtype type, const void *a,
+                                              const void *b, int64_t count,
+                                              double *sums,
+                                              struct CUstream_st *stream,
+                                              struct tw_error *err);
 /* The stream's next work begins after so many nanoseconds. */
-TW_MUST_USE enum tw_status tw_launch_wait(int64_t ns,
-                                          struct CUstream_st *stream,
-                                          struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_launch_wait(int64_t ns, struct CUstream_st *stream, struct tw_error *err);
 
 /* A handle of cuBLASLt, its workspace, the algorithms found so far: the fastest
  * of its own list, by trial on the given stream. */

@@ -109,15 +109,12 @@ static enum tw_status check_data(struct request *r, struct tw_error *err)
     const struct {
         const char *option;
         bool is_given, is_for_recorded;
-    } rules[] = {{"-K", o->d_model != 0, false},
-                 {"-N", o->d_ff != 0, false},
-                 {"--plain", o->is_plain, false},
-                 {"--dtype", r->dtype != NULL, false},
-                 {"--nnz", r->nnz != NULL, false},
-                 {"--layer", o->layer >= 0, true},
-                 {"-f", r->files.count > 0, true},
-                 {"-p", o->prompt != NULL, true},
-                 {"-c", o->ctx > 0, true}};
+    } rules[] = {
+        {"-K", o->d_model != 0, false},   {"-N", o->d_ff != 0, false},
+        {"--plain", o->is_plain, false},  {"--dtype", r->dtype != NULL, false},
+        {"--nnz", r->nnz != NULL, false}, {"--layer", o->layer >= 0, true},
+        {"-f", r->files.count > 0, true}, {"-p", o->prompt != NULL, true},
+        {"-c", o->ctx > 0, true}};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].is_given && rules[i].is_for_recorded != is_recorded)
             return tw_error_set(err, TW_ERR_USAGE, "%s: not with --data %s",
@@ -222,8 +219,7 @@ static enum tw_status bench(struct request *r, struct tw_error *err)
         status = tw_bench_ffn(&r->ffn, points, err);
     if (status == TW_OK) {
         tw_bench_say(&r->ffn, points);
-        status =
-            tw_bench_store(store, name, r->command, &r->ffn, points, err);
+        status = tw_bench_store(store, name, r->command, &r->ffn, points, err);
     }
     if (status == TW_OK)
         status = print_rows(r, store, name, err);
@@ -275,7 +271,8 @@ const struct tw_command tw_command_bench = {
         "                      5%,10%,20%,40%)\n"
         "  --plain             without a gate\n"
         "  --dtype bf16|fp16|f32\n"
-        "                      type of the stored weights (bf16); cuda computes "
+        "                      type of the stored weights (bf16); cuda "
+        "computes "
         "in it\n"
         "  --data X            uniform: every neuron fires equally often; "
         "skewed: at the\n"

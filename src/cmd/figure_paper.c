@@ -99,8 +99,9 @@ static enum tw_status put_table(struct tw_strbuf *sql, const char *name,
         bool is_header = number++ == 0;
         if (!is_header && !is_filled)
             break;
-        tw_strbuf_printf(sql, is_header ? "CREATE TEMP TABLE paper_%.*s("
-                                        : "INSERT INTO paper_%.*s VALUES(",
+        tw_strbuf_printf(sql,
+                         is_header ? "CREATE TEMP TABLE paper_%.*s("
+                                   : "INSERT INTO paper_%.*s VALUES(",
                          (int)length, name);
         int cells = put_line(sql, line, end, is_header, &is_bad);
         tw_strbuf_puts(sql, ");");

@@ -25,7 +25,7 @@ static uint16_t half_of(float value)
         return sign | (isnan(value) ? 0x7e00 : 0x7c00);
     int exponent;
     frexpf(size, &exponent);
-    if (exponent < -13) /* subnormal: steps of 2^-24 */
+    if (size == 0 || exponent < -13) /* subnormal: steps of 2^-24 */
         return (uint16_t)(sign | (uint16_t)nearbyintf(ldexpf(size, 24)));
     float steps = nearbyintf(ldexpf(size, 11 - exponent)); /* 1024 .. 2048 */
     return (uint16_t)(sign | (((exponent + 13) << 10) + (int)steps));
@@ -102,12 +102,12 @@ static enum tw_status fill_all(const struct tw_bench_shape *s,
 
 static void describe(const struct tw_bench_shape *s, struct tw_bench_data *data)
 {
-    data->desc =
-        (struct tw_ffn_desc){.d_model = s->d_model,
-                             .d_ff = s->d_ff,
-                             .activation = {.act = TW_ACT_RELU, .name = "relu"},
-                             .up = {data->up, s->dtype, s->d_ff, s->d_model},
-                             .down = {data->down, s->dtype, s->d_model, s->d_ff}};
+    data->desc = (struct tw_ffn_desc){
+        .d_model = s->d_model,
+        .d_ff = s->d_ff,
+        .activation = {.act = TW_ACT_RELU, .name = "relu"},
+        .up = {data->up, s->dtype, s->d_ff, s->d_model},
+        .down = {data->down, s->dtype, s->d_model, s->d_ff}};
     if (!s->is_plain)
         data->desc.gate =
             (struct tw_matrix){data->gate, s->dtype, s->d_ff, s->d_model};

@@ -47,8 +47,8 @@ static enum tw_status make_data(struct tw_bench_ffn_options *o,
                                            .layer = o->layer,
                                            .rows = o->rows,
                                            .threads = o->threads};
-    enum tw_status status = tw_bench_data_record(
-        &source, data, o->data_name, sizeof o->data_name, err);
+    enum tw_status status = tw_bench_data_record(&source, data, o->data_name,
+                                                 sizeof o->data_name, err);
     if (status != TW_OK)
         return status;
     if (data->rows < o->rows)
@@ -102,8 +102,8 @@ static enum tw_status make_buffers(struct twp_bench *b, struct tw_error *err)
     for (int i = 0; i < b->inputs && status == TW_OK; i++) {
         status = b->ops->alloc(b->ctx, b->elements, &b->x[i], err);
         if (status == TW_OK)
-            status = b->ops->upload(b->ctx, b->x[i], b->data->x, b->elements,
-                                    err);
+            status =
+                b->ops->upload(b->ctx, b->x[i], b->data->x, b->elements, err);
     }
     return status;
 }
@@ -284,8 +284,7 @@ static enum tw_status bench(struct twp_bench *b, struct tw_bench_ffn_options *o,
 }
 
 enum tw_status tw_bench_ffn(struct tw_bench_ffn_options *options,
-                            struct tw_bench_point *points,
-                            struct tw_error *err)
+                            struct tw_bench_point *points, struct tw_error *err)
 {
     struct tw_bench_data data = {.layer = -1};
     struct twp_bench b = {.o = options, .data = &data};
@@ -327,7 +326,8 @@ const struct tw_bench_row *tw_bench_dense(const struct tw_bench_point *point)
 double tw_bench_break_even(const struct tw_bench_point *points, int n)
 {
     for (int i = 0; i + 1 < n; i++) {
-        const struct tw_bench_row *a = tw_bench_find(&points[i], "ffn", "twell");
+        const struct tw_bench_row *a =
+            tw_bench_find(&points[i], "ffn", "twell");
         const struct tw_bench_row *b =
             tw_bench_find(&points[i + 1], "ffn", "twell");
         double low = log(a->speedup), high = log(b->speedup);

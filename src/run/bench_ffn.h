@@ -52,8 +52,8 @@ struct tw_bench_row {
     int64_t median, min, mad;
     double speedup;      /* median over the repetitions of dense / this: load
                           * that comes and goes meets both */
-    double rel_error;    /* ||y - y_dense|| / ||y_dense - residual||, FFN
-                          * alone; NaN where no y is made */
+    double rel_error;    /* ||y - y_dense|| / ||y_dense|| without residual;
+                          * NaN where no y is made */
     double mj_per_token; /* NaN: not measured */
     int64_t peak_bytes;  /* cpu: of the process; cuda: what this form needs on
                           * the device; 0: unknown */
@@ -64,7 +64,7 @@ struct tw_bench_point {
     int64_t nnz_max;
     int64_t rows, routed; /* routed: of these rows, by the twell form */
     int repetitions;
-    double idle_watt; /* NaN: not measured */
+    double idle_watt;                /* NaN: not measured */
     bool has_plan, is_planned_dense; /* what `auto` chose */
     struct tw_bench_row row[TW_BENCH_MAX_FORMS];
     int n_rows;

@@ -31,12 +31,13 @@ struct twp_bench {
     const struct tw_ops *ops;
     void *ctx;
     struct tw_bench_data *data;
-    int64_t rows, elements;        /* elements: rows * d_model */
-    void *x[TWP_INPUTS];           /* the same rows, past the cache */
+    int64_t rows, elements; /* elements: rows * d_model */
+    void *x[TWP_INPUTS];    /* the same rows, past the cache */
     int inputs, next_input;
+    bool is_bare; /* no residual: x otherwise */
     void *y, *dense_y;
-    struct tw_batch batch;         /* arrays owned */
-    int64_t *offset, *numbers;     /* numbers: zeros, document and start */
+    struct tw_batch batch;     /* arrays owned */
+    int64_t *offset, *numbers; /* numbers: zeros, document and start */
     int32_t *token;
     uint8_t *row_class;
     struct tw_layer_obs obs;
@@ -48,9 +49,9 @@ struct twp_bench {
     int baseline; /* the form that the others' outputs are compared with */
     /* Times. */
     int repetitions;
-    int64_t *ns[TWP_FORMS]; /* [repetitions] */
-    int64_t *sorted;        /* [repetitions] */
-    double *ratio;          /* [repetitions] */
+    int64_t *ns[TWP_FORMS];   /* [repetitions] */
+    int64_t *sorted;          /* [repetitions] */
+    double *ratio;            /* [repetitions] */
     struct tw_energy *energy; /* NULL: not measured */
     double idle_watt;
 };
@@ -68,7 +69,7 @@ void twp_forms_free(struct twp_bench *b);
 TW_MUST_USE enum tw_status twp_form_run(struct twp_bench *b, int form,
                                         int64_t times, int64_t *ns,
                                         struct tw_error *err);
-/* ||y - y_dense|| / ||y_dense - residual|| of one run on poisoned y; the
+/* ||y - y_dense|| / ||y_dense|| of one run without residual on poisoned y; the
  * baseline first. NaN for what makes no y. */
 TW_MUST_USE enum tw_status twp_form_compare(struct twp_bench *b, int form,
                                             double *rel_error,

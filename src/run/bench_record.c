@@ -57,11 +57,9 @@ static enum tw_status check_layer(struct tw_job *job, int64_t *layer,
 }
 
 /* One batch's rows, behind those that data has. */
-static enum tw_status record_batch(struct tw_job *job,
-                                   const struct tw_batch *batch,
-                                   struct tap *tap, int64_t most,
-                                   struct tw_bench_data *data,
-                                   struct tw_error *err)
+static enum tw_status
+record_batch(struct tw_job *job, const struct tw_batch *batch, struct tap *tap,
+             int64_t most, struct tw_bench_data *data, struct tw_error *err)
 {
     const struct tw_model *model = job->model;
     int64_t d = model->d_model;
@@ -122,12 +120,11 @@ static enum tw_status record(struct tw_job *job,
                                             .max_rows = job->o->batch_tokens};
     tap.obs = &job->obs[data->layer];
     tap.d_model = job->model->d_model;
-    data->x = tw_alloc_aligned((size_t)(source->rows * tap.d_model),
-                               sizeof *data->x);
+    data->x =
+        tw_alloc_aligned((size_t)(source->rows * tap.d_model), sizeof *data->x);
     if (!data->x)
         return no_memory(err);
-    status =
-        tw_runner_create(job->model, &tapped, &config, &job->runner, err);
+    status = tw_runner_create(job->model, &tapped, &config, &job->runner, err);
     if (status == TW_OK)
         status = record_all(job, &tap, source->rows, data, err);
     tw_runner_destroy(job->runner); /* before `tapped` goes */
