@@ -2,7 +2,10 @@
 # kernels/ops.c opens at run time. The module holds its own copy of what it
 # needs of base, so that it can be opened by any program of this version.
 EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
-	%reldir%/cuda/product.cuh
+	%reldir%/cuda/product.cuh %reldir%/cuda/act.cuh \
+	%reldir%/cuda/hidden.cuh %reldir%/cuda/planes.cuh \
+	%reldir%/cuda/mma.cuh %reldir%/cuda/pack_rows.cuh \
+	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 libkernels_a_CPPFLAGS += -DTW_PKGLIBDIR='"$(pkglibdir)"'
 if HAVE_CUDA
@@ -14,8 +17,12 @@ libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
 	%reldir%/cuda/counts.c \
 	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/ops_cuda.c \
-	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu %reldir%/cuda/pack.cu \
-	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu
+	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu \
+	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \
+	%reldir%/cuda/pack.cu \
+	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu \
+	%reldir%/cuda/launch_mma.h %reldir%/cuda/down_mma.cu \
+	%reldir%/cuda/hidden_mma.cu %reldir%/cuda/pack_mma.cu
 cudamoduledir = $(pkglibdir)
 cudamodule_PROGRAMS = twellscope-cuda.so
 twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)
@@ -36,6 +43,10 @@ AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
+# Files of Hopper's own instructions; the others run on every chosen target.
+kernels/cuda/down.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
+kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
+	CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCOMPILE) -MMD -MP -MT $@ -MF $@.d -c -o $@ $<
 -include $(wildcard kernels/cuda/*.o.d)

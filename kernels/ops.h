@@ -45,11 +45,19 @@ struct tw_matrix {
     int64_t rows, cols;
 };
 
+/* Which of the cuda backend's kernels run. */
+enum tw_cuda_path {
+    TW_CUDA_AUTO,    /* the fastest that the device can run */
+    TW_CUDA_HOPPER,  /* compute capability 9.0 */
+    TW_CUDA_PORTABLE /* 8.0 and later */
+};
+
 struct tw_ops_config {
     int threads;         /* cpu: workers; 0: all cores at hand */
     int device;          /* cuda: device number */
     int64_t keep_bytes;  /* widened weights that may stay in memory between
                           * batches; 0: the backend's default */
+    enum tw_cuda_path cuda_path; /* cuda: which kernels */
     enum tw_dtype dtype; /* cuda: TW_BF16 or TW_F16, the type of buffers,
                           * weights and h, for checkpoints of F16 the latter;
                           * 0 (TW_F32): compute_dtype */
@@ -234,6 +242,11 @@ struct tw_ops {
 };
 
 extern const struct tw_ops tw_ops_cpu;
+
+/* "auto", "hopper" or "portable"; TW_ERR_USAGE names another. */
+TW_MUST_USE enum tw_status tw_cuda_path_parse(const char *text,
+                                              enum tw_cuda_path *path,
+                                              struct tw_error *err);
 
 /* The backend of that name ("cpu", "cuda"; "auto": cuda where it can run, else
  * cpu). Returns TW_OK, or TW_ERR_UNSUPPORTED with the reason. Static. */

@@ -317,7 +317,7 @@ void bench(int m, double nnz, int repeats)
         OK(is_hide ? tw_launch_hide(&a, 0, &err) : tw_launch_add(&a, 0, &err));
     };
     auto route = [&](int) {
-        twp_route_args a = {sparse.call.work.packed, m, INT32_MAX, false,
+        twp_route_args a = {sparse.call.work.packed, m, INT32_MAX,
                             sparse.call.work.is_routed, sparse.call.work.block_routed,
                             sparse.call.counts};
         OK(tw_launch_route(&dev, &a, 0, &err));
@@ -331,7 +331,7 @@ void bench(int m, double nnz, int repeats)
     };
     auto down_own = [&](int) {
         twp_down_args a = {TW_BF16, &h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual, y,
-                           dense.call.work.l1_part, twp_counts{}};
+                           dense.call.work.l1_part, NULL, twp_counts{}};
         OK(tw_launch_down(&dev, &a, 0, &err));
     };
 

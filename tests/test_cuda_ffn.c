@@ -464,7 +464,8 @@ START_TEST(ops_row_equals_the_reference)
                              .row_class = c.row_class};
     void *ctx = NULL, *x = NULL, *y = NULL;
     struct tw_ffn *ffn = NULL;
-    TW_OK_OR_FAIL(ops->init(&(struct tw_ops_config){0}, &ctx, &c.err), c.err);
+    struct tw_ops_config config = {.cuda_path = the_device.path};
+    TW_OK_OR_FAIL(ops->init(&config, &ctx, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &x, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &y, &c.err), c.err);
     TW_OK_OR_FAIL(ops->ffn_load(ctx, &c.desc, &ffn, &c.err), c.err);
@@ -516,9 +517,9 @@ START_TEST(what_it_cannot_is_named)
 }
 END_TEST
 
-static Suite *cuda_suite(void)
+static Suite *cuda_suite(const char *path)
 {
-    Suite *suite = suite_create("cuda_ffn");
+    Suite *suite = suite_create(path);
     TCase *tc = tcase_create("grid");
     tcase_add_loop_test(tc, sparse_equals_the_reference, 0, SHAPES * KINDS);
     tcase_add_loop_test(tc, dense_equals_the_reference, 0, SHAPES * KINDS);
@@ -547,17 +548,25 @@ static Suite *cuda_suite(void)
     return suite;
 }
 
+/* The suite on each path that the device can run. */
 int main(void)
 {
+    static const enum tw_cuda_path paths[] = {TW_CUDA_HOPPER, TW_CUDA_PORTABLE};
     struct tw_error err = {0};
+    int failed = 0;
     if (twp_device_open(0, &the_device, &err) != TW_OK) {
         printf("skipped: %s\n", err.text);
         return 77;
     }
-    SRunner *runner = srunner_create(cuda_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (twp_device_take_path(&the_device, paths[i], NULL) != TW_OK)
+            continue;
+        SRunner *runner =
+            srunner_create(cuda_suite(i == 0 ? "hopper" : "portable"));
+        srunner_set_fork_status(runner, CK_NOFORK);
+        srunner_run_all(runner, CK_ENV);
+        failed += srunner_ntests_failed(runner);
+        srunner_free(runner);
+    }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -294,8 +294,9 @@ static int64_t cache_bytes(void *ctx)
 
 static const char *path(void *ctx)
 {
-    (void)ctx;
-    return "hopper";
+    struct twp_context context;
+    twp_context_of(ctx, &context);
+    return context.device->path == TW_CUDA_HOPPER ? "hopper" : "portable";
 }
 
 static void bus_id(void *ctx, char id[TW_BENCH_ID])

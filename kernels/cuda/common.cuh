@@ -27,9 +27,9 @@ inline enum tw_status launched(const char *kernel, struct tw_error *err)
 /* Copies the tensor map into a kernel's parameter. */
 inline CUtensorMap map_of(const struct twp_map *map)
 {
-    static_assert(sizeof(CUtensorMap) == sizeof(struct twp_map), "a tensor map");
+    static_assert(sizeof(CUtensorMap) == sizeof map->opaque, "a tensor map");
     CUtensorMap out;
-    memcpy(&out, map, sizeof out);
+    memcpy(&out, map->opaque, sizeof out);
     return out;
 }
 
@@ -64,7 +64,7 @@ __device__ __forceinline__ uint32_t cut_pair(float low, float high, float t)
 template <int ACT> __device__ __forceinline__ float packed_value(float r)
 {
     if (ACT == TW_ACT_RELU2)
-        return __uint_as_float(__float_as_uint(__fmul_rn(r, r)) & VALUE_BITS);
+        return __uint_as_float(__float_as_uint(hopper::mul_ftz(r, r)) & VALUE_BITS);
     return r;
 }
 

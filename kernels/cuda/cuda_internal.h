@@ -25,7 +25,9 @@ struct tw_ffn {
     enum tw_dtype type;      /* of weights, x, residual, h and y */
     bool is_gated, is_dense, is_applied;
     struct twp_def apply; /* where is_applied */
-    int32_t d, f, tiles;
+    int32_t d_model;
+    int32_t d; /* d_model rounded up to 8: what the kernels see */
+    int32_t f, tiles;
     int64_t f_stride;         /* f rounded up to 8: rows of h and of down */
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
@@ -42,6 +44,7 @@ struct twp_work {
     uint8_t *is_routed;
     int32_t *block_routed, *list, *actual;
     void *x, *h;
+    void *x_wide, *y_wide; /* [rows][d]; NULL where d is d_model */
     float *l1_part;
 };
 

@@ -7,10 +7,12 @@
  * bias and residual are added in fp32 and rounded once. FLOPs 2 rows cols d.
  * Grid, stages: as in pack.cu. While a tile is multiplied, warps 1-3 write the
  * last one out of its staged form and fill that with the residual of this one,
- * 16 bytes a lane; they also sum the rows' partial l1. Lost: residual and y
+ * 16 bytes a lane; they also sum the rows' partial l1 and, of a dense layer, fill
+ * the histograms of tiles. Lost: residual and y
  * straight from and to the fragments' 4-byte places, 1.24 of cuBLASLt's product
  * with its residual, against 0.99-1.06 now. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product.cuh"
 
 namespace {
@@ -20,7 +22,9 @@ using namespace product;
 constexpr int STAGES = 3;
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
+constexpr int COUNTING = 5; // the barrier of the spare warps
 constexpr uint32_t FULL_WARP = 0xffffffffu;
+static_assert(smem_bytes(STAGES, STAGED_BYTES) + 4 * TWP_HISTOGRAM <= 227 * 1024, "shared memory");
 
 struct DownParams {
     CUtensorMap h, down;
@@ -30,6 +34,8 @@ struct DownParams {
     const uint16_t *residual;
     uint16_t *y;
     const float *l1_part;
+    const uint32_t *count; // [rows][tiles], or NULL
+    int cols, tiles;
     struct twp_counts counts;
 };
 
@@ -99,8 +105,50 @@ __device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
     }
 }
 
-__device__ __forceinline__ void help(const DownParams &p, uint32_t staged, Schedule at, int rows)
+/* A row's count words into the histograms of tiles of 64, 128 and 256. */
+__device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
 {
+    uint32_t *of_128 = histogram + 65, *of_256 = of_128 + 129;
+    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (cols > 64 * i)
+            atomicAdd(histogram + q[i], 1);
+    atomicAdd(of_128 + q[0] + q[1], 1);
+    if (cols > 128)
+        atomicAdd(of_128 + q[2] + q[3], 1);
+    atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
+}
+
+__device__ __forceinline__ void add_tiles(const DownParams &p, uint32_t *histogram, int place,
+                                          int rows)
+{
+    int lane = threadIdx.x % 32;
+    for (int r = place + threadIdx.x / 32 - 1; r < place + TILE_M && r < rows;
+         r += HELPERS / 32) {
+        if (p.counts.skip && p.counts.skip[r])
+            continue;
+        for (int tile = lane; tile < p.tiles; tile += 32)
+            add_word(histogram, p.count[(int64_t)r * p.tiles + tile], p.cols - tile * TWP_TILE);
+    }
+}
+
+/* The block's histogram into the layer's. */
+__device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_t *histogram,
+                                              int rows)
+{
+    hopper::named_sync(COUNTING, HELPERS);
+    for (int i = threadIdx.x - 32; i < TWP_HISTOGRAM; i += HELPERS)
+        if (histogram[i])
+            atomicAdd(p.counts.histogram + i, histogram[i]);
+    if (blockIdx.x == 0 && threadIdx.x == 32)
+        atomicAdd(p.counts.dense_rows, rows);
+}
+
+__device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint32_t *histogram,
+                                     Schedule at, int rows)
+{
+    bool has_tiles = p.counts.is_on && p.count;
     for (bool is_first = true; at.has(); is_first = false) {
         Schedule last = at;
         if (!is_first)
@@ -121,9 +169,14 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, Sched
             __syncwarp();
             hopper::named_arrive(TAKEN + half, HANDOVER);
         }
-        if (p.counts.is_on && at.has() && at.column_tile == 0)
-            sum_l1(p, at.row_tile * TILE_M, rows);
+        if (!p.counts.is_on || !at.has() || at.column_tile != 0)
+            continue;
+        sum_l1(p, at.row_tile * TILE_M, rows);
+        if (has_tiles)
+            add_tiles(p, histogram, at.row_tile * TILE_M, rows);
     }
+    if (has_tiles)
+        publish_tiles(p, histogram, rows);
 }
 
 template <enum tw_dtype T>
@@ -131,11 +184,14 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     down_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ uint8_t raw[];
+    __shared__ uint32_t histogram[TWP_HISTOGRAM];
     Smem<STAGES> smem(raw, STAGED_BYTES);
     int rows = p.rows.actual ? *p.rows.actual : p.rows.rows;
     if (rows == 0)
         return;
     Schedule at(rows, (p.d + TILE_N - 1) / TILE_N);
+    for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
+        histogram[i] = 0;
     start(smem);
     if (threadIdx.x < 128) {
         hopper::registers_down<REGISTERS_LOW>();
@@ -146,7 +202,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                           at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
                           at.rank);
         } else if (threadIdx.x >= 32) {
-            help(p, smem.staged, at, rows);
+            help(p, smem.staged, histogram, at, rows);
         }
         __syncwarp();
     } else {
@@ -181,6 +237,10 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                                          const struct twp_down_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
     DownParams p = {common::map_of(args->h),
                     common::map_of(args->down),
                     args->rows,
@@ -191,6 +251,9 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                     static_cast<const uint16_t *>(args->residual),
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
+                    args->count,
+                    args->cols,
+                    (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
     return args->type == TW_F16 ? launch<TW_F16>(device, p, stream, err)
                                 : launch<TW_BF16>(device, p, stream, err);

@@ -2,7 +2,7 @@
  * its kernels.
  *
  *   sparse: pack, route, gather, hide, add; hidden and down for routed rows
- *   dense:  hidden, route (which only sums), down
+ *   dense:  hidden, down
  *
  * How many rows are routed is known to the device alone: the kernels read it
  * there, so nothing waits. The rows' bits are free of their place (launch.h),
@@ -18,7 +18,8 @@
 #include "base/memory.h"
 #include "kernels/ffn_desc.h"
 
-#define ALIGN 256
+#define ALIGN       256
+#define MAX_D_MODEL 16384
 
 static enum tw_status check_desc(const struct tw_ffn_desc *desc,
                                  struct tw_error *err)
@@ -26,19 +27,15 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     enum tw_status status = twp_ffn_desc_check(desc, err);
     if (status != TW_OK)
         return status;
-    if (!tw_activation_is_sparse(desc->activation.act))
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda' cannot do activation '%s'",
-                            desc->activation.name);
-    if (desc->apply)
+    if (desc->apply && (desc->apply->kind == TW_ACTIVE_TOPP ||
+                        desc->apply->kind == TW_ACTIVE_TOPK))
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot apply '%s'",
                             desc->apply->name);
-    if (desc->d_model % 8 != 0 || desc->d_model > 16384)
+    if (desc->d_model > MAX_D_MODEL)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda': d_model %lld is not a multiple "
-                            "of 8 up to 16384",
-                            (long long)desc->d_model);
+                            "backend 'cuda': d_model %lld is more than %d",
+                            (long long)desc->d_model, MAX_D_MODEL);
     if (desc->d_ff > INT32_MAX / 2)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda': d_ff %lld is too large",
@@ -125,8 +122,11 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
     if (status == TW_OK)
         status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
     if (status == TW_OK)
+        status = twp_cuda_check(cudaMemset(ffn->down_t, 0, (size_t)(f * d) * 2),
+                                "weights", err);
+    if (status == TW_OK)
         status = tw_launch_transpose(ffn->down_t, d, ffn->down, ffn->f_stride,
-                                     ffn->d, ffn->f, NULL, err);
+                                     ffn->d_model, ffn->f, NULL, err);
     if (status == TW_OK)
         status = load_bias(&desc->gate_bias, &ffn->gate_bias, err);
     if (status == TW_OK)
@@ -139,8 +139,8 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
     if (status == TW_OK)
         status = twp_map_encode(&ffn->up_map, ffn->type, ffn->up, f, d, d, err);
     if (status == TW_OK)
-        status = twp_map_encode(&ffn->down_map, ffn->type, ffn->down, d, f,
-                                ffn->f_stride, err);
+        status = twp_map_encode(&ffn->down_map, ffn->type, ffn->down,
+                                ffn->d_model, f, ffn->f_stride, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
     return status;
@@ -159,8 +159,14 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
     ffn->desc = *desc;
     ffn->type = type;
     ffn->is_gated = desc->gate.data != NULL;
-    ffn->is_dense = desc->path == TW_FFN_DENSE;
-    ffn->d = (int32_t)desc->d_model;
+    if (desc->apply && desc->apply->kind != TW_ACTIVE_GATE) {
+        ffn->is_applied = true;
+        ffn->apply = twp_def_of(desc->apply);
+    }
+    ffn->is_dense = desc->path == TW_FFN_DENSE || ffn->is_applied ||
+                    !tw_activation_is_sparse(desc->activation.act);
+    ffn->d_model = (int32_t)desc->d_model;
+    ffn->d = (int32_t)(desc->d_model + 7) / 8 * 8;
     ffn->f = (int32_t)desc->d_ff;
     ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
     ffn->f_stride = (desc->d_ff + 7) / 8 * 8;
@@ -204,6 +210,10 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     w->packed.count = place(memory, &at, r * tiles * 4);
     w->h = place(memory, &at, r * (size_t)ffn->f_stride * 2);
     w->l1_part = place(memory, &at, r * parts * sizeof *w->l1_part);
+    if (ffn->d != ffn->d_model) {
+        w->x_wide = place(memory, &at, r * (size_t)ffn->d * 2);
+        w->y_wide = place(memory, &at, r * (size_t)ffn->d * 2);
+    }
     if (ffn->is_dense)
         return at;
     w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
@@ -252,6 +262,7 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
         .k = ffn->d,
         .cols = ffn->f,
         .activation = ffn->desc.activation,
+        .apply = ffn->is_applied ? &ffn->apply : NULL,
         .h = call->work.h,
         .stride = ffn->f_stride,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
@@ -271,17 +282,19 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
         &map, ffn->type, call->work.h, call->rows, ffn->f, ffn->f_stride, err);
     if (status != TW_OK)
         return status;
-    struct twp_down_args args = {.type = ffn->type,
-                                 .h = &map,
-                                 .down = &ffn->down_map,
-                                 .rows = rows,
-                                 .cols = ffn->f,
-                                 .d = ffn->d,
-                                 .bias = ffn->down_bias,
-                                 .residual = call->residual,
-                                 .y = call->y,
-                                 .l1_part = call->work.l1_part,
-                                 .counts = call->counts};
+    struct twp_down_args args = {
+        .type = ffn->type,
+        .h = &map,
+        .down = &ffn->down_map,
+        .rows = rows,
+        .cols = ffn->f,
+        .d = ffn->d,
+        .bias = ffn->down_bias,
+        .residual = call->residual,
+        .y = call->y,
+        .l1_part = call->work.l1_part,
+        .count = ffn->is_dense ? call->work.packed.count : NULL,
+        .counts = call->counts};
     return tw_launch_down(device, &args, stream, err);
 }
 
@@ -294,27 +307,10 @@ static enum tw_status run_route(const struct tw_ffn *ffn,
     struct twp_route_args args = {.in = call->work.packed,
                                   .rows = call->rows,
                                   .row_limit = ffn->row_limit,
-                                  .is_dense = ffn->is_dense,
                                   .is_routed = call->work.is_routed,
                                   .block_routed = call->work.block_routed,
                                   .counts = call->counts};
     return tw_launch_route(device, &args, stream, err);
-}
-
-static enum tw_status run_dense(const struct tw_ffn *ffn,
-                                const struct twp_device *device,
-                                const struct twp_ffn_call *call,
-                                struct CUstream_st *stream,
-                                struct tw_error *err)
-{
-    struct twp_rows rows = {.rows = call->rows};
-    enum tw_status status =
-        run_hidden(ffn, device, call, call->x, rows, stream, err);
-    if (status == TW_OK && call->counts.is_on)
-        status = run_route(ffn, device, call, stream, err);
-    if (status == TW_OK)
-        status = run_down(ffn, device, call, rows, stream, err);
-    return status;
 }
 
 static enum tw_status run_pack(const struct tw_ffn *ffn,
@@ -392,15 +388,26 @@ enum tw_status twp_ffn_pack(const struct tw_ffn *ffn,
     return status;
 }
 
-enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
-                           const struct twp_device *device,
-                           const struct twp_ffn_call *call,
-                           struct CUstream_st *stream, struct tw_error *err)
+static enum tw_status run_dense(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
 {
-    if (call->rows < 1)
-        return TW_OK;
-    if (ffn->is_dense)
-        return run_dense(ffn, device, call, stream, err);
+    struct twp_rows rows = {.rows = call->rows};
+    enum tw_status status =
+        run_hidden(ffn, device, call, call->x, rows, stream, err);
+    if (status == TW_OK)
+        status = run_down(ffn, device, call, rows, stream, err);
+    return status;
+}
+
+static enum tw_status run_sparse(const struct tw_ffn *ffn,
+                                 const struct twp_device *device,
+                                 const struct twp_ffn_call *call,
+                                 struct CUstream_st *stream,
+                                 struct tw_error *err)
+{
     struct twp_rows routed = {.rows = call->rows,
                               .actual = call->work.actual,
                               .list = call->work.list};
@@ -417,4 +424,49 @@ enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
     if (status == TW_OK)
         status = run_down(ffn, device, call, routed, stream, err);
     return status;
+}
+
+static enum tw_status run_layer(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    return ffn->is_dense ? run_dense(ffn, device, call, stream, err)
+                         : run_sparse(ffn, device, call, stream, err);
+}
+
+/* Rows of a width that the kernels can't address, through copies that are. */
+static enum tw_status run_wide(const struct tw_ffn *ffn,
+                               const struct twp_device *device,
+                               const struct twp_ffn_call *call,
+                               struct CUstream_st *stream, struct tw_error *err)
+{
+    struct twp_ffn_call wide = *call;
+    wide.x = call->work.x_wide;
+    wide.y = call->work.y_wide;
+    wide.residual = call->residual ? wide.y : NULL;
+    enum tw_status status =
+        tw_launch_repitch(call->work.x_wide, ffn->d, call->x, ffn->d_model,
+                          call->rows, ffn->d_model, stream, err);
+    if (status == TW_OK && call->residual)
+        status = tw_launch_repitch(wide.y, ffn->d, call->residual, ffn->d_model,
+                                   call->rows, ffn->d_model, stream, err);
+    if (status == TW_OK)
+        status = run_layer(ffn, device, &wide, stream, err);
+    if (status == TW_OK)
+        status = tw_launch_repitch(call->y, ffn->d_model, wide.y, ffn->d,
+                                   call->rows, ffn->d_model, stream, err);
+    return status;
+}
+
+enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
+                           const struct twp_device *device,
+                           const struct twp_ffn_call *call,
+                           struct CUstream_st *stream, struct tw_error *err)
+{
+    if (call->rows < 1)
+        return TW_OK;
+    return ffn->d == ffn->d_model ? run_layer(ffn, device, call, stream, err)
+                                  : run_wide(ffn, device, call, stream, err);
 }

@@ -245,7 +245,39 @@ __device__ __forceinline__ void load_blocks(uint32_t address, uint32_t (&v)[4])
                  : "memory");
 }
 
+__device__ __forceinline__ void store_word(uint32_t address, uint32_t v)
+{
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ void store_byte(uint32_t address, uint32_t v)
+{
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
 /* ---- numbers ---- */
+
+/* Numbers below 2^-126 are 0 in these: as operand and as result. */
+__device__ __forceinline__ float mul_ftz(float a, float b)
+{
+    float product;
+    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+    return product;
+}
+
+__device__ __forceinline__ float exp2_ftz(float x) // within 2^-22, relative
+{
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+}
+
+__device__ __forceinline__ float reciprocal_ftz(float x) // within 1 ulp
+{
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
 
 /* Rounds two to type T, the first in the lower half. */
 template <enum tw_dtype T> __device__ __forceinline__ uint32_t round_pair(float low, float high)
@@ -267,6 +299,17 @@ template <enum tw_dtype T> __device__ __forceinline__ uint32_t relu_pair(float l
     else
         asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+}
+
+/* 0xffff in each half of a pair that isn't 0; NaN isn't. */
+template <enum tw_dtype T> __device__ __forceinline__ uint32_t nonzero_mask(uint32_t pair)
+{
+    uint32_t mask;
+    if (T == TW_F16)
+        asm("set.neu.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(pair), "r"(0));
+    else
+        asm("set.neu.u32.bf16x2 %0, %1, %2;" : "=r"(mask) : "r"(pair), "r"(0));
+    return mask;
 }
 
 __device__ __forceinline__ float widen_half(uint16_t half)

@@ -13,7 +13,8 @@
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
  *     tw_launch_down     h -> y, scattered                    (down.cu)
  *
- * A dense layer is hidden, route (which then only sums), down. */
+ * A dense layer is hidden and down. Where a row's d isn't a multiple of 8,
+ * repitch (route.cu) copies x and the residual before and y behind. */
 #ifndef TW_KERNELS_CUDA_LAUNCH_H
 #define TW_KERNELS_CUDA_LAUNCH_H
 
@@ -24,6 +25,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "kernels/activation.h"
+#include "kernels/ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,9 +47,13 @@ struct twp_def {
     float threshold;
 };
 
-/* A tensor map's 128 bytes (CUtensorMap), made by twp_map_encode. */
+/* A matrix [rows][cols] of 16-bit numbers, rows `stride` apart, and its tensor
+ * map's 128 bytes (CUtensorMap), which only the Hopper kernels read. Made by
+ * twp_map_encode. */
 struct twp_map {
     uint64_t opaque[16] __attribute__((aligned(64)));
+    const void *data;
+    int64_t rows, cols, stride;
 };
 
 /* Packed activations. A count word holds the exact counts of the tile's four
@@ -93,13 +99,23 @@ struct twp_rows {          /* which rows a product runs over */
     const int32_t *list;   /* [rows] their numbers, ascending; NULL: all */
 };
 
-/* Multiprocessors and such, read once. */
+/* What a device is, read once. */
 struct twp_device {
     int number, multiprocessors;
+    int shared_bytes; /* of shared memory that one block may have */
+    int capability;   /* 10 major + minor */
+    enum tw_cuda_path path; /* hopper or portable */
 };
 
+/* With the fastest path that the device can run; TW_ERR_UNSUPPORTED names the
+ * device and what it lacks. */
 TW_MUST_USE enum tw_status
 twp_device_open(int number, struct twp_device *device, struct tw_error *err);
+/* Takes that path; TW_CUDA_AUTO leaves it. TW_ERR_UNSUPPORTED where the device
+ * can't. */
+TW_MUST_USE enum tw_status twp_device_take_path(struct twp_device *device,
+                                                enum tw_cuda_path path,
+                                                struct tw_error *err);
 
 /* How a matrix [rows][cols] of numbers of that type (TW_BF16 or TW_F16), rows
  * `stride` apart (a multiple of 8), is read: boxes of 128 rows by 64 columns,
@@ -130,9 +146,8 @@ struct twp_route_args {
     struct twp_packed in;
     int32_t rows;
     int32_t row_limit;     /* rows with more non-zeros are routed */
-    bool is_dense;         /* every row is dense already: sums only */
-    uint8_t *is_routed;    /* [rows], written; may be NULL where is_dense */
-    int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written; likewise */
+    uint8_t *is_routed;    /* [rows], written */
+    int32_t *block_routed; /* [rows / TWP_ROUTE_ROWS, up], written */
     struct twp_counts counts;
 };
 
@@ -204,10 +219,12 @@ struct twp_down_args {
     const struct twp_map *h, *down; /* host; [rows][cols], [d][cols] */
     struct twp_rows rows;
     int32_t cols, d;
-    const float *bias;    /* zeros at its end, or NULL */
-    const void *residual; /* [..][d] by list, or NULL; may be y */
-    void *y;              /* [..][d] by list */
-    const float *l1_part; /* summed into counts.l1 where counts.is_on */
+    const float *bias;     /* zeros at its end, or NULL */
+    const void *residual;  /* [..][d] by list, or NULL; may be y */
+    void *y;               /* [..][d] by list */
+    const float *l1_part;  /* summed into counts.l1 where counts.is_on */
+    const uint32_t *count; /* a dense layer's count words, whose tiles are added
+                            * to the histograms; NULL: route did that */
     struct twp_counts counts;
 };
 
@@ -215,6 +232,14 @@ TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,
                                           const struct twp_down_args *args,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);
+
+/* out[rows][stride_out] = in[rows][stride_in], 16-bit numbers: `cols` of a row,
+ * zeros behind them. */
+TW_MUST_USE enum tw_status tw_launch_repitch(void *out, int64_t stride_out,
+                                             const void *in, int64_t stride_in,
+                                             int32_t rows, int32_t cols,
+                                             struct CUstream_st *stream,
+                                             struct tw_error *err);
 
 /* out[cols][stride_out] = in[rows][stride_in]^T, 16-bit numbers. */
 TW_MUST_USE enum tw_status

@@ -84,6 +84,8 @@ static enum tw_status cuda_init(const struct tw_ops_config *config, void **ctx,
     if (status == TW_OK)
         status = twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
+        status = twp_device_take_path(&cuda->device, config->cuda_path, err);
+    if (status == TW_OK)
         status = twp_cuda_check(cudaGetDeviceProperties(&p, config->device),
                                 "device", err);
     if (status == TW_OK)

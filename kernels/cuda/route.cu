@@ -100,12 +100,11 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
         for (int d = 0; a.counts.is_on && d < a.counts.defs; d++)
             if (a.counts.def[d].kind == TW_ACTIVE_GATE)
                 a.counts.nnz[d][first + r] = sum;
-        bool is_routed = !a.is_dense && (overs > 0 || sum > a.row_limit);
-        if (a.is_routed)
-            a.is_routed[first + r] = is_routed;
-        if (is_routed || a.is_dense)
+        bool is_routed = overs > 0 || sum > a.row_limit;
+        a.is_routed[first + r] = is_routed;
+        if (is_routed)
             atomicAdd(&rows_routed, 1);
-        if (overs > 0 && !a.is_dense) {
+        if (overs > 0) {
             atomicAdd(&rows_over, 1);
             atomicAdd(&tiles_over, overs);
         }
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(WARPS * 32) route_kernel(const struct twp_rout
     if (a.counts.is_on)
         small.flush(histogram);
     __syncthreads();
-    if (threadIdx.x == 0 && a.block_routed)
+    if (threadIdx.x == 0)
         a.block_routed[blockIdx.x] = rows_routed;
     if (!a.counts.is_on)
         return;
@@ -195,6 +194,15 @@ __global__ void transpose_kernel(uint16_t *out, int64_t stride_out, const uint16
             out[(col + i) * stride_out + row + threadIdx.x] = square[threadIdx.x][i];
 }
 
+__global__ void repitch_kernel(uint16_t *out, int64_t stride_out, const uint16_t *in,
+                               int64_t stride_in, int cols)
+{
+    out += blockIdx.x * stride_out;
+    in += blockIdx.x * stride_in;
+    for (int i = threadIdx.x; i < stride_out; i += blockDim.x)
+        out[i] = i < cols ? in[i] : 0;
+}
+
 } // namespace
 
 extern "C" enum tw_status tw_launch_route(const struct twp_device *device,
@@ -224,4 +232,13 @@ extern "C" enum tw_status tw_launch_transpose(void *out, int64_t stride_out, con
         static_cast<uint16_t *>(out), stride_out, static_cast<const uint16_t *>(in), stride_in,
         rows, cols);
     return common::launched("transpose", err);
+}
+
+extern "C" enum tw_status tw_launch_repitch(void *out, int64_t stride_out, const void *in,
+                                            int64_t stride_in, int32_t rows, int32_t cols,
+                                            struct CUstream_st *stream, struct tw_error *err)
+{
+    repitch_kernel<<<rows, 256, 0, stream>>>(static_cast<uint16_t *>(out), stride_out,
+                                             static_cast<const uint16_t *>(in), stride_in, cols);
+    return common::launched("repitch", err);
 }

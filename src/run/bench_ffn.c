@@ -125,11 +125,13 @@ static enum tw_status open_backend(struct twp_bench *b,
                                    struct tw_bench_ffn_options *o,
                                    struct tw_error *err)
 {
-    const struct tw_ops_config config = {.threads = o->threads,
-                                         .device = o->device,
-                                         .dtype = o->dtype,
-                                         .keep_bytes = INT64_MAX / 4};
-    enum tw_status status = b->ops->init(&config, &b->ctx, err);
+    struct tw_ops_config config = {.threads = o->threads,
+                                   .device = o->device,
+                                   .dtype = o->dtype,
+                                   .keep_bytes = INT64_MAX / 4};
+    enum tw_status status = tw_cuda_path_parse(o->path, &config.cuda_path, err);
+    if (status == TW_OK)
+        status = b->ops->init(&config, &b->ctx, err);
     if (status != TW_OK)
         return status;
     snprintf(o->device_name, sizeof o->device_name, "%s",

@@ -110,8 +110,8 @@ enum tw_status twp_forms_load(struct twp_bench *b, struct tw_error *err)
                                 [TWP_FORM_AUTO] = b->planned != NULL,
                                 [TWP_FORM_PRODUCT] =
                                     b->library && bench->dense_product,
-                                [TWP_FORM_PACK] = bench->pack != NULL,
-                                [TWP_FORM_ROUTE] = bench->pack != NULL};
+                                [TWP_FORM_PACK] = b->library && bench->pack,
+                                [TWP_FORM_ROUTE] = b->library && bench->pack};
     for (int f = 0; f < TWP_FORMS; f++)
         b->is_there[f] = is_there[f];
     b->baseline = b->library ? TWP_FORM_LIBRARY : TWP_FORM_FUSED;

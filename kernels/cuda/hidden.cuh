@@ -1,0 +1,483 @@
+/* The kernel of hidden.cu, for the files that instantiate it. */
+#ifndef TW_KERNELS_CUDA_HIDDEN_CUH
+#define TW_KERNELS_CUDA_HIDDEN_CUH
+
+#include "kernels/cuda/act.cuh"
+#include "kernels/cuda/planes.cuh"
+
+namespace hidden {
+
+using namespace product;
+
+/* What a kernel's multiplying threads do beyond h. OFF: nothing. FAST (bf16): the
+ * pattern, if gated; all else is read off the stored h, which is 0 exactly where
+ * the fp32 h is. ANY: every definition, an applied one, fp16. */
+enum Mode { OFF, FAST, ANY };
+
+/* relu, relu2 and fatrelu as such, or what `act` names. */
+enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU, SMOOTH, EVERY };
+
+constexpr int STAGES = 3;
+constexpr int H_BYTES = HALF_ROWS * TILE_N * 2; // of a half tile, at most
+constexpr int MAX_PLANES = 8;                   // of a half tile
+constexpr int HALF_BYTES = H_BYTES + MAX_PLANES * planes::BYTES;
+constexpr int LOW = 56, HIGH = 224;             // registers; counting takes more than packing
+constexpr int COUNTING = 5; // the barrier of the spare warps
+constexpr uint32_t FULL_WARP = 0xffffffffu;
+static_assert(smem_bytes(STAGES, 2 * HALF_BYTES) <= 227 * 1024, "shared memory");
+static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
+static_assert(HALF_BYTES % 512 == 0, "staged rows");
+
+/* Plane 0 holds the pattern, the others one definition each. */
+struct Params {
+    CUtensorMap x, gate, up;
+    const float *gate_bias, *up_bias;
+    struct twp_rows rows;
+    int steps, cols, parts;
+    enum tw_act act;
+    float threshold;
+    bool is_applied;
+    struct twp_def apply;
+    int planes;
+    struct twp_def plane[TWP_DEFS + 1];
+    int plane_of[TWP_DEFS]; // of a wanted definition
+    uint16_t *h;
+    int64_t stride;
+    uint32_t *count;
+    float *l1_part;
+    struct twp_counts counts;
+};
+
+template <bool GATED> struct Shape {
+    static constexpr int COLS = GATED ? TILE_N / 2 : TILE_N;
+    static constexpr int PARTS = COLS / planes::COLUMNS;
+    static constexpr int UP = GATED ? 64 : 0; // of a gate value's up value, or itself
+    static constexpr int VALUES = COLS / 2;   // of h in a thread
+};
+
+__device__ __forceinline__ int actual_rows(const struct twp_rows &rows)
+{
+    return rows.actual ? *rows.actual : rows.rows;
+}
+
+__device__ __forceinline__ int number_of(const struct twp_rows &rows, int place)
+{
+    return rows.list ? rows.list[place] : place;
+}
+
+template <bool GATED>
+__device__ __forceinline__ uint32_t plane_at(uint32_t half, int plane, int part)
+{
+    return half + H_BYTES + (plane * Shape<GATED>::PARTS + part) * planes::BYTES;
+}
+
+/* ---- the multiplying warpgroups ---- */
+
+/* A thread's value v of either product: row 8 (v / 2 % 2) on, column
+ * 8 (v / 4) + v % 2 of its tile. */
+__device__ __forceinline__ constexpr int row_of(int v)
+{
+    return v / 2 % 2;
+}
+
+__device__ __forceinline__ constexpr int column_of(int v)
+{
+    return v / 4 * 8 + v % 2;
+}
+
+/* Bias added, nothing in columns that don't exist. */
+template <bool GATED>
+__device__ __forceinline__ void finish_products(float (&d)[128], const Params &p, int tile)
+{
+    int column = tile * Shape<GATED>::COLS + 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (int part = 0; part < (GATED ? 2 : 1); part++) {
+        const float *bias = GATED && part == 0 ? p.gate_bias : p.up_bias;
+        if (!bias)
+            continue;
+#pragma unroll
+        for (int v = 0; v < Shape<GATED>::VALUES; v += 4) {
+            float2 b = __ldg(reinterpret_cast<const float2 *>(bias + column + column_of(v)));
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                d[part * 64 + v + e] += e % 2 ? b.y : b.x;
+        }
+    }
+    int room = p.cols - column;
+    if (p.cols - tile * Shape<GATED>::COLS >= Shape<GATED>::COLS)
+        return;
+#pragma unroll
+    for (int v = 0; v < 128; v++)
+        if (column_of(v % Shape<GATED>::VALUES) >= room)
+            d[v] = 0;
+}
+
+/* Bits of one definition over this thread's values d[FROM] on. */
+template <bool GATED, int FROM>
+__device__ __forceinline__ void mark(const float (&d)[128], struct twp_def def, uint32_t half,
+                                     int plane)
+{
+    constexpr int PARTS = Shape<GATED>::PARTS;
+    uint32_t bits[2][PARTS] = {};
+    bool is_zero_out = def.kind == TW_ACTIVE_HIDDEN || def.kind == TW_ACTIVE_GATE;
+#pragma unroll
+    for (int v = 0; v < Shape<GATED>::VALUES; v++) {
+        float value = d[FROM + v];
+        bool is_active = is_zero_out ? value != 0 : fabsf(value) > def.threshold;
+        bits[row_of(v)][v / 64] |= is_active ? 1u << (v / 4 % 16 + v % 2 * 16) : 0;
+    }
+    int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            hopper::store_word(plane_at<GATED>(half, plane, part) +
+                                   (row + 8 * i) * planes::ROW_BYTES + lane % 4 * 4,
+                               bits[i][part]);
+}
+
+/* ANY: act(gate), then h in its place or in the up value's; all planes but those
+ * of h. */
+template <bool GATED, enum tw_dtype T>
+__device__ __forceinline__ void make_any(float (&d)[128], const Params &p, uint32_t half)
+{
+    constexpr int UP = Shape<GATED>::UP, VALUES = Shape<GATED>::VALUES;
+    act::activate<T, VALUES, false>(d, p.act, p.threshold);
+    bool is_by_h = p.is_applied && p.apply.kind != TW_ACTIVE_GATE_ABS;
+    for (int i = 0; p.counts.is_on && i < p.planes; i++)
+        if (p.plane[i].kind == TW_ACTIVE_GATE_ABS || p.plane[i].kind == TW_ACTIVE_GATE)
+            mark<GATED, 0>(d, p.plane[i], half, i);
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) {
+        float a = d[v], h = GATED ? hopper::mul_ftz(a, d[UP + v]) : a;
+        bool is_active = !p.is_applied || fabsf(is_by_h ? h : a) > p.apply.threshold;
+        d[UP + v] = is_active ? h : 0.0f;
+    }
+}
+
+/* The whole warp looks through its staged rows for values that aren't finite. */
+template <bool GATED, enum tw_dtype T>
+__device__ __forceinline__ void find_bad(const Params &p, uint32_t staged, int place, int tile,
+                                      int rows)
+{
+    constexpr int COLS = Shape<GATED>::COLS, CHUNKS = COLS / 8;
+    constexpr uint32_t EXPONENT = T == TW_F16 ? 0x7c00 : 0x7f80;
+    int first = threadIdx.x % 128 / 32 * 16;
+    __syncwarp();
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < 16 * CHUNKS; i += 32) {
+        int row = first + i / CHUNKS, chunk = i % CHUNKS;
+        uint4 v = load_chunk(staged_chunk(staged, COLS * 2, row, chunk));
+        uint32_t word[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int c = 0; c < 8; c++) {
+            uint32_t bits = word[c / 2] >> 16 * (c % 2);
+            if ((bits & EXPONENT) != EXPONENT || place + row >= rows)
+                continue;
+            unsigned long long number = number_of(p.rows, place + row);
+            atomicMin(p.counts.bad, number << 32 | (tile * COLS + 8 * chunk + c));
+        }
+    }
+}
+
+/* Sums of |h| by row and part. Is one beyond T's numbers? Then so may a value
+ * be, or become when it is rounded. */
+template <bool GATED, enum tw_dtype T>
+__device__ __forceinline__ bool publish_l1(const float (&l1)[2][Shape<GATED>::PARTS],
+                                           const Params &p, int place, int tile, int rows)
+{
+    constexpr float GREATEST = T == TW_F16 ? 65504.0f : 3.38953139e38f;
+    constexpr int PARTS = Shape<GATED>::PARTS;
+    int lane = threadIdx.x % 32, row = place + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    bool is_far = false;
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            float sum = l1[i][part];
+            sum += __shfl_xor_sync(FULL_WARP, sum, 1);
+            sum += __shfl_xor_sync(FULL_WARP, sum, 2);
+            int number = tile * PARTS + part;
+            if (lane % 4 == 0 && row + 8 * i < rows && number < p.parts)
+                p.l1_part[(int64_t)(row + 8 * i) * p.parts + number] = sum;
+            is_far |= !(sum <= GREATEST);
+        }
+    return __any_sync(FULL_WARP, is_far);
+}
+
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
+__device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, const Params &p,
+                                           int place, int tile, int rows)
+{
+    using S = Shape<GATED>;
+    constexpr int ACT = F;
+    constexpr bool IS_CUT = F == RELU || F == RELU2 || F == FATRELU;
+    uint32_t base = staged_base(staged, S::COLS * 2);
+    uint32_t pattern[2] = {};      // FAST and gated
+    float l1[2][S::PARTS] = {};
+    finish_products<GATED>(d, p, tile);
+    if (F == SMOOTH)
+        act::activate<T, S::VALUES, true>(d, p.act, p.threshold);
+    if (F == EVERY)
+        make_any<GATED, T>(d, p, staged);
+#pragma unroll
+    for (int j = 0; j < S::COLS / 8; j += 2) {
+        uint32_t out[4];
+#pragma unroll
+        for (int n = 0; n < 4; n++) { // block n: chunk j + n / 2, rows 8 (n % 2) on
+            int v = 4 * (j + n / 2) + 2 * (n % 2), part = v / 64;
+            uint32_t pair = 0; // act(gate), rounded
+            if (IS_CUT) {
+                pair = common::cut_pair<ACT, T>(d[v], d[v + 1], p.threshold);
+                d[v] = common::packed_value<ACT>(common::low_half<T>(pair));
+                d[v + 1] = common::packed_value<ACT>(common::high_half<T>(pair));
+            }
+            if (!IS_CUT || F == RELU2)
+                pair = hopper::round_pair<T>(d[v], d[v + 1]);
+            if (MODE == FAST && GATED)
+                pattern[n % 2] |= hopper::nonzero_mask<T>(pair) & 0x00010001u << (j + n / 2);
+            if (F != EVERY && GATED) {
+                d[S::UP + v] = hopper::mul_ftz(d[v], d[S::UP + v]);
+                d[S::UP + v + 1] = hopper::mul_ftz(d[v + 1], d[S::UP + v + 1]);
+            }
+            float low = d[S::UP + v], high = d[S::UP + v + 1];
+            l1[n % 2][part] += fabsf(low) + fabsf(high);
+            out[n] = hopper::round_pair<T>(low, high);
+        }
+        hopper::store_blocks(base ^ (j << 4), out[0], out[1], out[2], out[3]);
+    }
+    if (MODE == OFF || !p.counts.is_on)
+        return;
+    int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane / 4;
+    if (MODE == FAST && GATED)
+        for (int i = 0; i < 2; i++)
+            hopper::store_word(plane_at<GATED>(staged, 0, 0) +
+                                   (row + 8 * i) * planes::ROW_BYTES + lane % 4 * 4,
+                               pattern[i]);
+    if (MODE == ANY)
+        for (int i = 0; i < p.planes; i++)
+            if (p.plane[i].kind == TW_ACTIVE_HIDDEN || p.plane[i].kind == TW_ACTIVE_ABS)
+                mark<GATED, S::UP>(d, p.plane[i], staged, i);
+    if (publish_l1<GATED, T>(l1, p, place, tile, rows))
+        find_bad<GATED, T>(p, staged, place, tile, rows);
+}
+
+/* ---- the spare warps ---- */
+
+/* Bit i: value i of 8 isn't zero. A half's lower 15 bits plus 0x7fff carry into
+ * its top bit where they aren't. */
+__device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
+{
+    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0; // even columns low, odd high
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        pairs |= (((word[i] & 0x7fff7fffu) + 0x7fff7fffu) & 0x80008000u) >> (15 - 2 * i);
+    return (pairs & 0x55) | (pairs >> 15 & 0xaa);
+}
+
+/* Rows of h from shared memory out, 16 bytes a lane; plane >= 0: which of them
+ * aren't zero into that plane. */
+template <bool GATED>
+__device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int place, int tile,
+                                           int rows, int plane)
+{
+    constexpr int COLS = Shape<GATED>::COLS, CHUNKS = COLS / 8, AT_ONCE = 32 / CHUNKS;
+    int lane = threadIdx.x % 32, chunk = lane % CHUNKS;
+    int column = tile * COLS + 8 * chunk;
+    uint32_t bits = plane_at<GATED>(staged, plane, chunk / 16) + chunk % 16;
+    uint16_t *to = p.h + place * p.stride + column;
+#pragma unroll 4
+    for (int r = (threadIdx.x / 32 - 1) * AT_ONCE + lane / CHUNKS; r < HALF_ROWS;
+         r += HELPERS / 32 * AT_ONCE) {
+        uint4 v = load_chunk(staged_chunk(staged, COLS * 2, r, chunk));
+        if (place + r < rows && column < p.cols)
+            *reinterpret_cast<uint4 *>(to + r * p.stride) = v;
+        if (plane >= 0)
+            hopper::store_byte(bits + r * planes::ROW_BYTES, nonzero_bits(v));
+    }
+}
+
+/* A row's counts of one part under the definitions of the plane. */
+__device__ __forceinline__ void add_row(const Params &p, int plane, int number, int row, uint2 n)
+{
+    for (int def = 0; def < p.counts.defs; def++) // route counts a routed row's pattern
+        if (p.plane_of[def] == plane && n.x + n.y &&
+            (p.count || p.counts.def[def].kind != TW_ACTIVE_GATE))
+            atomicAdd(p.counts.nnz[def] + row, n.x + n.y);
+    if (plane != 0 || !p.count)
+        return;
+    int tiles = (p.cols + TWP_TILE - 1) / TWP_TILE;
+    uint16_t *half = reinterpret_cast<uint16_t *>(p.count + (int64_t)row * tiles) + number;
+    half[0] = n.x | n.y << 8;
+    if (number == p.parts - 1 && number % 2 == 0)
+        half[1] = 0;
+}
+
+/* A plane's part over all rows of the tile, 64 of its columns (side 0 or 1). */
+template <bool GATED, planes::Layout L>
+__device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, int place, int tile,
+                                            int rows, int plane, int part, int side)
+{
+    int lane = threadIdx.x % 32, number = tile * Shape<GATED>::PARTS + part;
+    planes::Column column[2];
+    if (number >= p.parts)
+        return;
+#pragma unroll 1
+    for (int from = 0; from < TILE_M; from += 32) {
+        int mine = place + from + lane;
+        uint32_t half = staged + from / HALF_ROWS * HALF_BYTES;
+        uint4 bits = load_chunk(plane_at<GATED>(half, plane, part) +
+                                (from % HALF_ROWS + lane) * planes::ROW_BYTES);
+        bool is_in = mine < rows, is_counted = is_in;
+        if (is_in && (p.counts.skip || side == 0)) {
+            int row = number_of(p.rows, mine);
+            if (side == 0)
+                add_row(p, plane, number, row, planes::row_counts<L>(bits));
+            is_counted = !(p.counts.skip && p.counts.skip[row]);
+        }
+        uint32_t counted = __ballot_sync(FULL_WARP, is_counted);
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            column[i].add(planes::transpose(planes::column_word<L>(bits, 2 * side + i)) & counted,
+                          from);
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        if (!column[i].count)
+            continue;
+        int at = number * planes::COLUMNS + planes::column_of<L>(2 * side + i, lane);
+        uint32_t first = number_of(p.rows, place + column[i].first);
+        uint32_t last = number_of(p.rows, place + column[i].last);
+        for (int def = 0; def < p.counts.defs; def++)
+            if (p.plane_of[def] == plane)
+                planes::publish(p.counts, def, at, column[i].count, first, last);
+    }
+}
+
+template <bool GATED, Mode MODE>
+__device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, int place, int tile,
+                                           int rows)
+{
+    constexpr int PARTS = Shape<GATED>::PARTS;
+    hopper::named_sync(COUNTING, HELPERS); // all bits are written
+#pragma unroll 1
+    for (int unit = threadIdx.x / 32 - 1; unit < p.planes * PARTS * 2; unit += HELPERS / 32) {
+        int side = unit % 2, part = unit / 2 % PARTS, plane = unit / 2 / PARTS;
+        bool is_copied = MODE == FAST && plane == (GATED ? 1 : 0);
+        if (is_copied)
+            count_plane<GATED, planes::COPIED>(p, staged, place, tile, rows, plane, part, side);
+        else
+            count_plane<GATED, planes::MULTIPLIED>(p, staged, place, tile, rows, plane, part,
+                                                   side);
+    }
+}
+
+template <bool GATED, Mode MODE>
+__device__ __forceinline__ void help(const Params &p, uint32_t staged, Schedule at, int rows)
+{
+    bool is_on = MODE != OFF && p.counts.is_on;
+    int copied = -1; // the plane that is read off h
+    if (is_on && MODE == FAST)
+        copied = GATED ? (p.planes > 1 ? 1 : -1) : 0;
+    for (; at.has(); at.next()) {
+        int place = at.row_tile * TILE_M;
+        for (int half = 0; half < 2; half++) {
+            hopper::named_sync(STAGED + half, HANDOVER);
+            write_rows<GATED>(p, staged + half * HALF_BYTES, place + half * HALF_ROWS,
+                              at.column_tile, rows, copied);
+        }
+        if (is_on)
+            count_tile<GATED, MODE>(p, staged, place, at.column_tile, rows);
+        __syncwarp();
+        for (int half = 0; half < 2 && at.has_next(); half++)
+            hopper::named_arrive(TAKEN + half, HANDOVER);
+    }
+}
+
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+    hidden_kernel(const __grid_constant__ Params p)
+{
+    constexpr int COLS = Shape<GATED>::COLS;
+    extern __shared__ uint8_t raw[];
+    Smem<STAGES> smem(raw, 2 * HALF_BYTES);
+    int rows = actual_rows(p.rows);
+    if (rows == 0)
+        return;
+    Schedule at(rows, (p.cols + COLS - 1) / COLS);
+    start(smem);
+    if (threadIdx.x < 128) {
+        hopper::registers_down<LOW>();
+        if (threadIdx.x == 0) {
+            Ring<STAGES> ring;
+            const CUtensorMap *b = GATED && at.rank == 0 ? &p.gate : &p.up;
+            int below = GATED ? 0 : at.rank * (TILE_N / CLUSTER);
+            for (; at.has(); at.next())
+                load_tile(smem, ring, &p.x, b, at.row_tile * TILE_M,
+                          at.column_tile * COLS + below, p.steps, at.rank);
+        } else if (threadIdx.x >= 32) {
+            help<GATED, MODE>(p, smem.staged, at, rows);
+        }
+        __syncwarp();
+    } else {
+        hopper::registers_up<HIGH>();
+        int half = threadIdx.x / 128 - 1;
+        Ring<STAGES> ring;
+        for (bool is_first = true; at.has(); at.next(), is_first = false) {
+            float d[128];
+            multiply_tile<T>(d, smem, ring, half, p.steps);
+            if (!is_first)
+                hopper::named_sync(TAKEN + half, HANDOVER);
+            stage_half<F, GATED, T, MODE>(d, smem.staged + half * HALF_BYTES, p,
+                                          at.row_tile * TILE_M + half * HALF_ROWS, at.column_tile,
+                                          rows);
+            hopper::named_arrive(STAGED + half, HANDOVER);
+        }
+    }
+    hopper::cluster_sync(); // no block leaves while its peer may still write to it
+}
+
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
+enum tw_status launch(const struct twp_device *device, const Params &p, cudaStream_t stream,
+                      struct tw_error *err)
+{
+    int bytes = smem_bytes(STAGES, 2 * HALF_BYTES);
+    cudaFuncSetAttribute(hidden_kernel<F, GATED, T, MODE>,
+                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    int blocks = device->multiprocessors / CLUSTER * CLUSTER;
+    hidden_kernel<F, GATED, T, MODE><<<blocks, THREADS, bytes, stream>>>(p);
+    return common::launched("hidden", err);
+}
+
+/* bf16 without an applied definition: hidden.cu (not counting) and
+ * hidden_fast.cu. */
+enum tw_status launch_off(const struct twp_device *device, const Params &p, bool is_gated,
+                          cudaStream_t stream, struct tw_error *err);
+enum tw_status launch_fast(const struct twp_device *device, const Params &p, bool is_gated,
+                           cudaStream_t stream, struct tw_error *err);
+/* All else: hidden_any.cu. */
+enum tw_status launch_any(const struct twp_device *device, const Params &p, enum tw_dtype type,
+                          bool is_gated, cudaStream_t stream, struct tw_error *err);
+/* The portable path, whatever is counted: hidden_mma.cu. */
+enum tw_status launch_mma(const struct twp_device *device, const struct twp_hidden_args *args,
+                          const Params &p, cudaStream_t stream, struct tw_error *err);
+
+template <bool GATED, Mode MODE>
+enum tw_status launch_family(const struct twp_device *device, const Params &p, cudaStream_t stream,
+                             struct tw_error *err)
+{
+    switch (p.act) {
+    case TW_ACT_RELU:
+        return launch<RELU, GATED, TW_BF16, MODE>(device, p, stream, err);
+    case TW_ACT_RELU2:
+        return launch<RELU2, GATED, TW_BF16, MODE>(device, p, stream, err);
+    case TW_ACT_FATRELU:
+        return launch<FATRELU, GATED, TW_BF16, MODE>(device, p, stream, err);
+    default:
+        return launch<SMOOTH, GATED, TW_BF16, MODE>(device, p, stream, err);
+    }
+}
+
+} // namespace hidden
+
+#endif

@@ -1,0 +1,105 @@
+/* Dense to TwELL on any GPU since compute capability 8.0: pack.cu's function
+ * over mma.sync.
+ *
+ *   a = act(x W^T + b); (counts, entries) of a's non-zeros, tile by tile
+ *
+ * Shapes as in pack.cu. Grid: a block a multiprocessor, 256 threads; the ring of
+ * product_mma.cuh and a staged tile of 64 KiB, which is the ring's memory where
+ * a block's is less than both. After its product a half's four warps cut, round
+ * and stage their sums, then pack 16 rows each. */
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launch_mma.h"
+#include "kernels/cuda/pack_rows.cuh"
+#include "kernels/cuda/product_mma.cuh"
+
+namespace {
+
+using namespace product_mma;
+using namespace packing;
+
+#ifndef TRY_ROWS
+#define TRY_ROWS 4
+#endif
+constexpr int AT_ONCE = TRY_ROWS; // rows that a warp packs
+constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
+static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
+static_assert(TILE_N == TWP_TILE, "a tile");
+
+struct PackParams {
+    Operands of;
+    const float *bias;
+    int rows, act;
+    float threshold;
+    struct twp_packed out;
+};
+
+template <int ACT, enum tw_dtype T>
+__device__ __forceinline__ void stage_half(const Sums &d, uint32_t staged, const PackParams &p,
+                                           int tile)
+{
+    Place at;
+#pragma unroll
+    for (int n = 0; n < BLOCKS_N; n++) {
+        float2 b = bias_pair(p.bias, tile * TILE_N + at.column + 8 * n);
+#pragma unroll
+        for (int m = 0; m < BLOCKS_M; m++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                hopper::store_word(at.word(staged, ROW_BYTES, m, n, i),
+                                   common::cut_pair<ACT, T>(d[m][n][2 * i] + b.x,
+                                                            d[m][n][2 * i + 1] + b.y, p.threshold));
+    }
+}
+
+template <enum tw_dtype T>
+__global__ void __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
+{
+    extern __shared__ __align__(128) uint8_t raw[];
+    uint32_t memory = hopper::smem_address(raw);
+    int warp = threadIdx.x / 32, half = warp / HALF_WARPS;
+    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
+    Product<false> product(p.of, p.rows, memory, p.out.tiles);
+    for (; product.at.has(); product.next()) {
+        Sums d;
+        product.multiply<T>(d);
+        int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
+        int rows = min(HALF_ROWS, p.rows - row);
+        uint32_t valid = columns_of_lane(p.out.cols - tile * TWP_TILE);
+#ifdef TRY_NOEPI
+        float sum = 0;
+        for (int i = 0; i < 128; i++) sum += d[i / 32][i / 4 % 8][i % 4];
+        if (sum == 1e30f) p.out.count[threadIdx.x] = 1;
+        continue;
+#endif
+        product.begin_epilogue();
+        if (p.act == TW_ACT_FATRELU)
+            stage_half<TW_ACT_FATRELU, T>(d, staged, p, tile);
+        else
+            stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
+        product.sync_half();
+        if (p.act == TW_ACT_RELU2)
+            pack_tile<TW_ACT_RELU2, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                   warp % HALF_WARPS);
+        else
+            pack_tile<TW_ACT_RELU, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                  warp % HALF_WARPS);
+    }
+}
+
+} // namespace
+
+extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
+                                              const struct twp_pack_args *args,
+                                              struct CUstream_st *stream, struct tw_error *err)
+{
+    if (!tw_activation_is_sparse(args->activation.act))
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: packing activation '%s'",
+                            args->activation.name);
+    PackParams p = {operands(args->x, args->w, NULL), args->bias,           args->rows,
+                    args->activation.act,             args->activation.arg, args->out};
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
+    auto kernel = args->type == TW_F16 ? pack_mma_kernel<TW_F16> : pack_mma_kernel<TW_BF16>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
+    return common::launched("pack", err);
+}
