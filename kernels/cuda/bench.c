@@ -185,11 +185,12 @@ static enum tw_status pack(void *ctx, struct tw_ffn *ffn, const void *x,
                            struct tw_layer_obs *obs, struct tw_error *err)
 {
     struct twp_context context;
-    struct twp_ffn_call call = {.x = x};
+    struct twp_ffn_call call = {
+        .x = x, .until = obs ? TWP_UNTIL_ROUTED : TWP_UNTIL_PACKED};
     twp_context_of(ctx, &context);
     enum tw_status status = twp_context_call(ctx, ffn, probes, obs, &call, err);
     if (status == TW_OK)
-        status = twp_ffn_pack(ffn, context.device, &call, context.stream, err);
+        status = twp_ffn_run(ffn, context.device, &call, context.stream, err);
     return status;
 }
 

@@ -48,10 +48,14 @@ struct twp_work {
     float *l1_part;
 };
 
+/* Where a sparse layer stops: bench times its parts. */
+enum twp_until { TWP_UNTIL_DONE, TWP_UNTIL_PACKED, TWP_UNTIL_ROUTED };
+
 struct twp_ffn_call {
     void *y;
     const void *x, *residual; /* residual may be NULL, or y */
     int32_t rows;
+    enum twp_until until;
     struct twp_work work;
     struct twp_counts counts;
 };
@@ -91,13 +95,6 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        const struct twp_ffn_call *call,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
-
-/* Its first product alone: packs, and routes where counts are on. */
-TW_MUST_USE enum tw_status twp_ffn_pack(const struct tw_ffn *ffn,
-                                        const struct twp_device *device,
-                                        const struct twp_ffn_call *call,
-                                        struct CUstream_st *stream,
-                                        struct tw_error *err);
 
 /* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn` makes
  * of a layer over the started batch: workspace, and counts where obs isn't

@@ -377,17 +377,6 @@ static enum tw_status run_gather(const struct tw_ffn *ffn,
     return tw_launch_gather(&args, stream, err);
 }
 
-enum tw_status twp_ffn_pack(const struct tw_ffn *ffn,
-                            const struct twp_device *device,
-                            const struct twp_ffn_call *call,
-                            struct CUstream_st *stream, struct tw_error *err)
-{
-    enum tw_status status = run_pack(ffn, device, call, stream, err);
-    if (status == TW_OK && call->counts.is_on)
-        status = run_route(ffn, device, call, stream, err);
-    return status;
-}
-
 static enum tw_status run_dense(const struct tw_ffn *ffn,
                                 const struct twp_device *device,
                                 const struct twp_ffn_call *call,
@@ -412,8 +401,10 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
                               .actual = call->work.actual,
                               .list = call->work.list};
     enum tw_status status = run_pack(ffn, device, call, stream, err);
-    if (status == TW_OK)
+    if (status == TW_OK && call->until != TWP_UNTIL_PACKED)
         status = run_route(ffn, device, call, stream, err);
+    if (call->until != TWP_UNTIL_DONE)
+        return status;
     if (status == TW_OK)
         status = run_gather(ffn, call, stream, err);
     if (status == TW_OK)
