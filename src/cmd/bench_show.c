@@ -44,7 +44,7 @@ static enum tw_status put(struct tw_store *store, int64_t run,
         .mj_per_token = r->mj_per_token,
         .energy_method = has_energy ? TW_ENERGY_METHOD : NULL,
         .idle_watt = has_energy ? p->idle_watt : NAN,
-        .peak_bytes = r->peak_bytes,
+        .peak_bytes = r->peak_bytes > 0 ? r->peak_bytes : TW_NULL,
         .rel_error = r->rel_error};
     return tw_store_put_bench(store, run, &row, err);
 }
