@@ -261,6 +261,8 @@ void bench(int m, double nnz, int repeats)
     desc.path = TW_FFN_TWELL;
     twp_device dev;
     OK(twp_device_open(0, &dev, &err));
+    twp_device portable = dev; // the other path's kernels beside
+    OK(twp_device_take_path(&portable, TW_CUDA_PORTABLE, &err));
     // inputs: fewer rows than m are drawn and repeated
     int drawn = std::min(m, 16384);
     uint16_t *x[ROTATE], *residual = device<uint16_t>((size_t)m * K);
@@ -304,7 +306,7 @@ void bench(int m, double nnz, int repeats)
     for (int i = 0; i < ROTATE; i++)
         OK(twp_map_encode(&maps[i], TW_BF16, x[i], m, K, K, &err));
     OK(twp_map_encode(&h_map, TW_BF16, dense.call.work.h, m, N, N, &err));
-    auto pack = [&](int i) {
+    auto pack = [&](int i, const twp_device &dev) {
         twp_pack_args a = {TW_BF16, &maps[i], &sparse.ffn->gate_map, NULL, m, K, desc.activation,
                            sparse.call.work.packed};
         OK(tw_launch_pack(&dev, &a, 0, &err));
@@ -322,14 +324,14 @@ void bench(int m, double nnz, int repeats)
                             sparse.call.counts};
         OK(tw_launch_route(&dev, &a, 0, &err));
     };
-    auto hidden = [&](int i, bool is_counting) {
+    auto hidden = [&](int i, bool is_counting, const twp_device &dev) {
         twp_hidden_args a = {TW_BF16, &maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL, NULL,
                              {m, NULL, NULL}, K, N, desc.activation, NULL, dense.call.work.h, N,
                              dense.call.work.packed.count, dense.call.work.l1_part,
                              is_counting ? dense.call.counts : twp_counts{}};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };
-    auto down_own = [&](int) {
+    auto down_own = [&](const twp_device &dev) {
         twp_down_args a = {TW_BF16, &h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual, y,
                            dense.call.work.l1_part, NULL, twp_counts{}};
         OK(tw_launch_down(&dev, &a, 0, &err));
@@ -354,15 +356,18 @@ void bench(int m, double nnz, int repeats)
 
     std::vector<Form> forms = {
         {"cuBLASLt gate product", [&](int i) { gate_only.run(x[i], wg, NULL, g); }, {}},
-        {"pack (ours)", pack, {}},
+        {"pack (ours)", [&](int i) { pack(i, dev); }, {}},
+        {"pack (portable)", [&](int i) { pack(i, portable); }, {}},
         {"route with statistics", route, {}},
         {"cuBLASLt dense FFN", baseline, {}},
         {"cuBLASLt down product", [&](int) { down_add.run(g, wd, residual, y_dense); }, {}},
         {"dense FFN (ours, counts)", [&](int i) { run(dense, i, y); }, {}},
         {"dense FFN (ours, none)", [&](int i) { run(dense_off, i, y); }, {}},
-        {"  hidden, counts", [&](int i) { hidden(i, true); }, {}},
-        {"  hidden, none", [&](int i) { hidden(i, false); }, {}},
-        {"  down", down_own, {}},
+        {"  hidden, counts", [&](int i) { hidden(i, true, dev); }, {}},
+        {"  hidden, none", [&](int i) { hidden(i, false, dev); }, {}},
+        {"  hidden, counts, portable", [&](int i) { hidden(i, true, portable); }, {}},
+        {"  down", [&](int) { down_own(dev); }, {}},
+        {"  down, portable", [&](int) { down_own(portable); }, {}},
     };
     if (mean / m < 400) {
         forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});

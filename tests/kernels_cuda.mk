@@ -2,10 +2,14 @@
 EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda
 if HAVE_CUDA
 if HAVE_CHECK
-check_PROGRAMS += tests/test_cuda_ffn
-TESTS += tests/test_cuda_ffn
+check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn
+TESTS += tests/test_cuda_dense tests/test_cuda_ffn
+tests_test_cuda_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \
+	tests/cuda_check.h tests/tw_check.h
+tests_test_cuda_dense_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_dense_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_ffn_SOURCES = tests/test_cuda_ffn.c tests/cuda_case.h \
-	tests/tw_check.h
+	tests/cuda_check.h tests/tw_check.h
 tests_test_cuda_ffn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_cuda_ffn_LDADD = libkernelsref.a libkernelscuda.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) $(CUDA_LIBS) -lstdc++

@@ -1,143 +1,10 @@
 /* The cuda backend's feed-forward kernels against the reference row: counts and
  * patterns equal, values close; right at every density; a row's bits free of
- * its place, of the other rows and of what is counted. Exits 77 without a GPU.
- * No forks: a CUDA context doesn't survive one. */
+ * its place, of the other rows and of what is counted. See
+ * cuda_check.h. */
 #include <config.h>
 
-#include "tests/cuda_case.h"
-
-/* y is rounded to bf16 once (2^-9), and on the dense path h too: relative to
- * the norm of the row's sums. */
-#define Y_BOUND 6e-3
-/* A gate beyond 256 is rounded to bf16. */
-#define L1_BOUND 4e-3
-
-static void check_y(const struct cuda_case *c)
-{
-    for (int64_t r = 0; r < c->rows; r++) {
-        double far = 0, size = 0;
-        bool is_finite = true;
-        for (int64_t i = 0; i < c->d; i++)
-            is_finite &= isfinite(c->want_y[r * c->d + i]) != 0;
-        for (int64_t i = 0; i < c->d; i++) {
-            double want = (double)c->want_y[r * c->d + i];
-            double got = (double)c->y[r * c->d + i];
-            if (!is_finite) {
-                ck_assert_msg(!isfinite(got), "y[%lld][%lld] = %g, not %g",
-                              (long long)r, (long long)i, got, want);
-                continue;
-            }
-            far += (got - want) * (got - want);
-            size += want * want;
-        }
-        ck_assert_msg(!is_finite || far <= Y_BOUND * Y_BOUND * size + 1e-12,
-                      "row %lld: y is %g of %g away", (long long)r, sqrt(far),
-                      sqrt(size));
-    }
-}
-
-#define SAME(field, n)                                                         \
-    for (int64_t i_ = 0; i_ < (int64_t)(n); i_++)                              \
-    ck_assert_msg(c->obs.field[i_] == c->want.field[i_],                       \
-                  #field "[%lld] = %lld, not %lld (f %lld, rows %lld)",        \
-                  (long long)i_, (long long)c->obs.field[i_],                  \
-                  (long long)c->want.field[i_], (long long)c->f,               \
-                  (long long)c->rows)
-
-static void check_obs(const struct cuda_case *c)
-{
-    SAME(nnz, 2 * c->rows);
-    SAME(fired, 2 * c->f);
-    SAME(first, 2 * c->f);
-    SAME(last, 2 * c->f);
-    SAME(seen, 1);
-    SAME(tiles[0], 65);
-    SAME(tiles[1], 129);
-    SAME(tiles[2], 257);
-    ck_assert_int_eq(c->obs.bad_row, c->want.bad_row);
-    ck_assert_int_eq(c->obs.bad_neuron, c->want.bad_neuron);
-    for (int64_t r = 0; r < c->rows; r++) {
-        double want = (double)c->want.l1[r], got = (double)c->obs.l1[r];
-        ck_assert_msg(isfinite(want) ? fabs(got - want) <= L1_BOUND * want
-                                     : !isfinite(got),
-                      "l1[%lld] = %g, not %g", (long long)r, got, want);
-    }
-}
-
-static int count_of(const struct cuda_case *c, int64_t cell)
-{
-    uint32_t w = c->count[cell];
-    return (int)((w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24));
-}
-
-/* Counts of quarters, and where a tile fits its entries, against the
- * reference's act(gate). Also what overflows. */
-static void check_packed(const struct cuda_case *c)
-{
-    int64_t tiles = (c->f + 255) / 256;
-    uint64_t tiles_over = 0, rows_over = 0, routed = 0;
-    float *a = tw_alloc((size_t)(tiles * 256), sizeof *a);
-    for (int64_t r = 0; r < c->rows; r++) {
-        int64_t sum = 0;
-        bool is_over = false;
-        for (int64_t n = 0; n < tiles * 256; n++) {
-            double in = 0;
-            const float *w = c->is_gated ? c->gate : c->up;
-            const float *b = c->is_gated ? c->gate_bias : c->up_bias;
-            for (int64_t i = 0; n < c->f && i < c->d; i++)
-                in += (double)c->x[r * c->d + i] * (double)w[n * c->d + i];
-            if (c->has_bias && n < c->f)
-                in += (double)b[n];
-            a[n] = 0;
-            if (n < c->f)
-                a[n] = (float)tw_activation_apply(&c->desc.activation, in);
-        }
-        for (int64_t t = 0; t < tiles; t++) {
-            int64_t cell = r * tiles + t;
-            int all = count_of(c, cell), place = 0;
-            uint32_t want = 0;
-            for (int n = 0; n < 256; n++)
-                want += (uint32_t)(a[t * 256 + n] != 0) << 8 * (n / 64);
-            ck_assert_msg(want == c->count[cell], "count %08x, not %08x",
-                          (unsigned)c->count[cell], (unsigned)want);
-            sum += all;
-            tiles_over += all > c->slots;
-            is_over |= all > c->slots;
-            if (all > c->slots || c->path == TW_FFN_DENSE)
-                continue;
-            for (int n = 0; n < 256; n++) {
-                if (a[t * 256 + n] == 0)
-                    continue;
-                uint32_t entry = c->entry[cell * c->slots + place++];
-                uint32_t bits = entry & 0xffffff00u;
-                float value;
-                memcpy(&value, &bits, 4);
-                ck_assert_int_eq(entry & 255, n);
-                ck_assert(isnan(a[t * 256 + n])
-                              ? isnan(value)
-                              : !(fabsf(value - a[t * 256 + n]) >
-                                  8e-3f * fabsf(a[t * 256 + n])));
-            }
-            ck_assert_int_eq(place, all);
-        }
-        rows_over += is_over;
-        routed += is_over || (c->row_limit >= 0 && sum > c->row_limit);
-    }
-    tw_free(a);
-    bool is_dense = c->path == TW_FFN_DENSE;
-    ck_assert_int_eq(c->obs.overflow_tiles, is_dense ? 0 : tiles_over);
-    ck_assert_int_eq(c->obs.overflow_rows, is_dense ? 0 : rows_over);
-    ck_assert_int_eq(c->obs.dense_rows, is_dense ? (uint64_t)c->rows : routed);
-}
-
-static void check_all(struct cuda_case *c)
-{
-    case_run(c);
-    case_refer(c);
-    check_packed(c);
-    check_obs(c);
-    check_y(c);
-}
+#include "tests/cuda_check.h"
 
 /* ---- a grid of shapes, densities, kinds ---- */
 
@@ -147,7 +14,8 @@ static const struct {
     {1, 8, 8},      {2, 200, 16},   {17, 256, 64},  {127, 257, 72},
     {128, 264, 64}, {129, 512, 8},  {255, 33, 264}, {256, 256, 256},
     {257, 600, 40}, {300, 130, 88}, {385, 65, 136}, {33, 1100, 1032},
-    {5, 3000, 24},  {64, 40, 2312}, {3, 9, 4616},
+    {5, 3000, 24},  {64, 40, 2312}, {3, 9, 4616},   {130, 300, 9},
+    {77, 129, 65},  {9, 520, 1001},
 };
 
 static const struct {
@@ -176,6 +44,8 @@ static struct cuda_case grid_case(size_t i)
                           .has_bias = kinds[k].has_bias,
                           .row_limit = -1,
                           .has_residual = i % 3 != 0,
+                          .type = i % 4 == 1 ? TW_F16 : TW_BF16,
+                          .small = i % 4 == 1 ? small_for(shapes[s].d) : 0,
                           .skip_every = i % 2 ? 5 : 0};
     c.shift = floorf(kinds[k].shift * sqrtf((float)(2 * c.d)));
     return c;
@@ -495,14 +365,15 @@ START_TEST(what_it_cannot_is_named)
     struct cuda_case c = {.rows = 1,
                           .d = 8,
                           .f = 8,
-                          .act = "silu",
+                          .act = "relu",
                           .is_gated = true,
+                          .apply = "topk:3",
                           .row_limit = -1};
     case_make(&c);
     struct tw_ffn *ffn = NULL;
     TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
-                  TW_ERR_UNSUPPORTED, "silu", c.err);
-    c.desc.activation.act = TW_ACT_RELU;
+                  TW_ERR_UNSUPPORTED, "topk:3", c.err);
+    c.desc.apply = NULL;
     c.desc.gate.cols = 9;
     TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
                   TW_ERR_MISMATCH, "gate is 8 x 9, not 8 x 8", c.err);
@@ -548,25 +419,7 @@ static Suite *cuda_suite(const char *path)
     return suite;
 }
 
-/* The suite on each path that the device can run. */
 int main(void)
 {
-    static const enum tw_cuda_path paths[] = {TW_CUDA_HOPPER, TW_CUDA_PORTABLE};
-    struct tw_error err = {0};
-    int failed = 0;
-    if (twp_device_open(0, &the_device, &err) != TW_OK) {
-        printf("skipped: %s\n", err.text);
-        return 77;
-    }
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        if (twp_device_take_path(&the_device, paths[i], NULL) != TW_OK)
-            continue;
-        SRunner *runner =
-            srunner_create(cuda_suite(i == 0 ? "hopper" : "portable"));
-        srunner_set_fork_status(runner, CK_NOFORK);
-        srunner_run_all(runner, CK_ENV);
-        failed += srunner_ntests_failed(runner);
-        srunner_free(runner);
-    }
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return cuda_main(cuda_suite);
 }

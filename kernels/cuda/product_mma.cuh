@@ -46,7 +46,7 @@ constexpr int CHUNKS = TILE_K / 8;          // of 16 bytes
 constexpr int LOADED = THREADS / CHUNKS;    // rows that all threads load at once
 constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
 constexpr int BARRIERS = 128;               // bytes before the ring
-constexpr int STATIC_BYTES = 2048;          // left for a kernel's static shared memory
+constexpr int STATIC_BYTES = 1808;          // left for a kernel's static shared memory
 static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
 static_assert(LINE == 128, "the swizzle of a row");
 static_assert(TILE_M % LOADED == 0 && TILE_N % LOADED == 0 && LOADED % 16 == 0, "loads");
