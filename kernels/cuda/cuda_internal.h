@@ -116,6 +116,14 @@ TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
 extern const struct tw_bench_ops twp_bench_cuda;
 void twp_cuda_bench_destroy(struct twp_cuda_bench *bench);
 
+/* plan.c: the ops row's slots. */
+enum tw_status twp_cuda_plan(void *ctx, const struct tw_ffn *ffn,
+                             const struct tw_ffn_seen *seen,
+                             struct tw_ffn_plan *plan, struct tw_error *err);
+enum tw_status twp_cuda_plan_use(void *ctx, struct tw_ffn *ffn,
+                                 const struct tw_ffn_plan *plan,
+                                 struct tw_error *err);
+
 /* counts.c. The definition as the kernels compare it. */
 struct twp_def twp_def_of(const struct tw_active *active);
 /* Sets counts' defs and def to the different definitions of the probes.

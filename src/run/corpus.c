@@ -220,8 +220,7 @@ static enum tw_status identify(struct tw_corpus *corpus,
             corpus->has_stdin = true;
             continue;
         }
-        enum tw_status status =
-            options->is_known ? TW_OK : hash_file(file, err);
+        enum tw_status status = hash_file(file, err);
         if (status != TW_OK)
             return status;
     }

@@ -40,7 +40,6 @@ struct tw_corpus_options {
     const int32_t *ids;
     int64_t ids_rows, ids_cols;
     struct tw_document_options text;
-    bool is_known; /* hashed before: sha256 stays empty */
 };
 TW_MUST_USE enum tw_status
 tw_corpus_open(const struct tw_corpus_options *options,

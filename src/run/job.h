@@ -19,6 +19,7 @@
 #include "run/plan.h"
 #include "run/profile.h"
 #include "run/record.h"
+#include "run/replay.h"
 #include "run/rules.h"
 #include "text/batches.h"
 #include "text/tokenizer.h"
@@ -43,6 +44,7 @@ struct tw_job {
     const char *separator_line; /* between documents; NULL: none */
     char separator[256];        /* its room, where the tokenizer names it */
     struct tw_corpus corpus;
+    struct tw_replay text_again; /* reads the corpus, also after a plan did */
     int64_t *file_tokens; /* [corpus.files] text tokens of each */
     struct tw_batch_options text;
     struct tw_batches *batches;
@@ -64,10 +66,6 @@ double tw_job_clock(void);
 TW_MUST_USE enum tw_status tw_job_open(struct tw_job *job,
                                        struct tw_error *err);
 void tw_job_close(struct tw_job *job);
-/* The corpus a second time, unread; the job's own must be open. */
-TW_MUST_USE enum tw_status tw_job_open_again(const struct tw_job *job,
-                                             struct tw_corpus *corpus,
-                                             struct tw_error *err);
 
 /* Makes or reads the plan and lets the runner use it (job_plan.c). */
 TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,

@@ -121,14 +121,6 @@ static struct tw_corpus_options corpus_options(const struct tw_job *s)
     return options;
 }
 
-enum tw_status tw_job_open_again(const struct tw_job *s,
-                                 struct tw_corpus *corpus, struct tw_error *err)
-{
-    struct tw_corpus_options options = corpus_options(s);
-    options.is_known = true;
-    return tw_corpus_open(&options, corpus, err);
-}
-
 static enum tw_status open_corpus(struct tw_job *s, struct tw_error *err)
 {
     s->separator_line = tw_rules_separator(s->o->doc_sep, s->tokenizer,
@@ -142,6 +134,7 @@ static enum tw_status open_corpus(struct tw_job *s, struct tw_error *err)
     enum tw_status status = tw_corpus_open(&options, &s->corpus, err);
     if (status != TW_OK)
         return status;
+    tw_replay_init(&s->text_again, &s->corpus.documents);
     s->file_tokens = tw_calloc((size_t)s->corpus.files, sizeof *s->file_tokens);
     return s->file_tokens ? TW_OK
                           : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
@@ -281,6 +274,7 @@ void tw_job_close(struct tw_job *s)
     tw_free(s->file_tokens);
     tw_threads_destroy(s->pool);
     tw_facts_fini(&s->facts);
+    tw_replay_fini(&s->text_again);
     tw_corpus_close(&s->corpus);
     tw_oracle_close(s->oracle);
     tw_runner_destroy(s->runner);

@@ -118,12 +118,12 @@ static enum tw_status see_batch(struct tw_job *s, const struct tw_batch *batch,
     return status;
 }
 
-/* The corpus once more, from its start and whole whatever the shard. A number
- * that isn't finite ends it: the counted pass will meet and record it. */
+/* The corpus from its start and whole, whatever the shard. Text that can't be
+ * read or a number that isn't finite ends it: the counted pass will meet the
+ * same, and record it. */
 static enum tw_status see_corpus(struct tw_job *s, struct tw_layer_obs *obs,
                                  struct seen *seen, struct tw_error *err)
 {
-    struct tw_corpus corpus = {0};
     struct tw_batches *batches = NULL;
     struct tw_batch batch;
     struct tw_batch_options text = s->text;
@@ -134,22 +134,20 @@ static enum tw_status see_corpus(struct tw_job *s, struct tw_layer_obs *obs,
         text.limit = TW_PLAN_ROWS;
     text.file_tokens =
         tw_calloc((size_t)s->corpus.files, sizeof *text.file_tokens);
+    if (!text.file_tokens)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     enum tw_status status =
-        text.file_tokens ? tw_job_open_again(s, &corpus, err)
-                         : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    if (status == TW_OK)
-        status = tw_batches_create(&corpus.documents, &text, &batches, err);
+        tw_batches_create(&s->text_again.documents, &text, &batches, err);
     while (status == TW_OK) {
-        status = tw_batches_next(batches, &batch, err);
-        if (status != TW_OK || batch.rows == 0)
+        struct tw_error own = {0};
+        if (tw_batches_next(batches, &batch, &own) != TW_OK || batch.rows == 0)
             break;
         if (s->o->stop && *s->o->stop)
             status = tw_error_set(err, TW_ERR_STOPPED,
                                   "interrupted before anything was counted");
-        struct tw_error own = {0};
         if (status == TW_OK)
             status = see_batch(s, &batch, obs, seen, &own);
-        if (status == TW_ERR_NUMERIC) {
+        if (status == TW_ERR_NUMERIC || status == TW_ERR_MISMATCH) {
             status = TW_OK;
             break;
         }
@@ -157,7 +155,6 @@ static enum tw_status see_corpus(struct tw_job *s, struct tw_layer_obs *obs,
             tw_error_set(err, status, "%s", own.text);
     }
     tw_batches_destroy(batches);
-    tw_corpus_close(&corpus);
     tw_free(text.file_tokens);
     return status;
 }
@@ -188,13 +185,13 @@ static enum tw_status observe(struct tw_job *s, struct tw_error *err)
     return status;
 }
 
-/* Is there a choice at all, and text that can be read twice? */
+/* Is there a choice at all? */
 static bool can_observe(const struct tw_job *s)
 {
     bool has_choice = false;
     for (int64_t l = 0; l < s->model->layers; l++)
         has_choice |= s->model->layer[l].ffn.path == TW_FFN_TWELL;
-    return has_choice && s->ops->plan && !s->corpus.has_stdin;
+    return has_choice && s->ops->plan;
 }
 
 static void report_plan(const struct tw_job *s)
@@ -224,6 +221,7 @@ enum tw_status tw_job_plan(struct tw_job *s, struct tw_error *err)
         status = read_resumed(s, &is_resumed, err);
     if (status == TW_OK && !s->o->plan && !is_resumed && can_observe(s))
         status = observe(s, err);
+    tw_replay_rewind(&s->text_again);
     if (status == TW_OK && s->ops->plan_use)
         status = tw_runner_plan_use(s->runner, s->plans, err);
     if (status == TW_OK)

@@ -12,6 +12,6 @@ librun_a_SOURCES = \
 	%reldir%/plan.c %reldir%/plan.h \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
-	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \
+	%reldir%/record.h %reldir%/replay.c %reldir%/replay.h %reldir%/rules.c %reldir%/rules.h \
 	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_open.c \
 	%reldir%/job_plan.c %reldir%/job_record.c

@@ -274,7 +274,7 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
     s->text.from_document = s->next_document;
     s->text.from_start = s->next_start;
     status =
-        tw_batches_create(&s->corpus.documents, &s->text, &s->batches, err);
+        tw_batches_create(&s->text_again.documents, &s->text, &s->batches, err);
     s->last_checkpoint = tw_job_clock();
     if (status == TW_OK)
         status = count(s, begin, err);
