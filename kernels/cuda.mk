@@ -13,9 +13,10 @@ noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
-	%reldir%/cuda/cuda_internal.h %reldir%/cuda/counts.c \
-	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/plan.c \
-	%reldir%/cuda/ops_cuda.c \
+	%reldir%/cuda/cuda_internal.h %reldir%/cuda/baseline.c \
+	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
+	%reldir%/cuda/counts.c %reldir%/cuda/device.c %reldir%/cuda/ffn.c \
+	%reldir%/cuda/ops_cuda.c %reldir%/cuda/plan.c \
 	%reldir%/cuda/down.cu %reldir%/cuda/down_thin.cu \
 	%reldir%/cuda/hidden.cu \
 	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \

@@ -1,6 +1,7 @@
 # TwELL and the cpu backend's feed-forward layer.
 libkernels_a_SOURCES += %reldir%/twell.c %reldir%/twell.h \
 	%reldir%/activation.c %reldir%/ffn_desc.c %reldir%/ffn_desc.h \
+	%reldir%/bench.h %reldir%/cpu/bench_cpu.c \
 	%reldir%/ffn_plan.c %reldir%/ffn_plan.h \
 	%reldir%/cpu/block.c %reldir%/cpu/dense_baseline.c \
 	%reldir%/cpu/dense_baseline.h \

@@ -155,8 +155,9 @@ struct tw_head {
     float *logits;               /* [logit_rows][vocab] host memory */
 };
 
-struct tw_weight; /* a backend's form of one matrix */
-struct tw_ffn;    /* a backend's form of one feed-forward layer */
+struct tw_weight;    /* a backend's form of one matrix */
+struct tw_ffn;       /* a backend's form of one feed-forward layer */
+struct tw_bench_ops; /* kernels/bench.h */
 
 struct tw_ops {
     const char *name;
@@ -256,6 +257,9 @@ struct tw_ops {
                                const struct tw_weight *w,
                                const struct tw_head *head,
                                struct tw_head_obs *obs, struct tw_error *err);
+
+    /* What `bench` asks of it beside all this; NULL: it can't be timed. */
+    const struct tw_bench_ops *bench;
 };
 
 extern const struct tw_ops tw_ops_cpu;

@@ -18,6 +18,6 @@ endif
 EXTRA_PROGRAMS += tests/bench_ffn_cuda
 tests_bench_ffn_cuda_SOURCES = tests/bench_ffn_cuda.cu
 tests_bench_ffn_cuda_LDADD = libkernelscuda.a libkernels.a libbase.a \
-	$(CUDA_LIBS) -lcublasLt -lstdc++
+	$(CUDA_LIBS) -lstdc++
 tests_bench_ffn_cuda_LINK = $(CC) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 endif

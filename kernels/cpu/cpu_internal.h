@@ -53,6 +53,7 @@ struct twp_cpu {
     int next_rope;                  /* the slot that is given up next */
     float *head_chunk;              /* a widened piece of the loss head */
     size_t head_chunk_bytes;
+    int64_t clock_ns;               /* when bench's clock started */
     char device[128];
 };
 
@@ -188,5 +189,8 @@ enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
                            struct tw_layer_obs *obs, struct tw_error *err);
 /* Called by layer_end: drops what the layer's FFN may not keep. */
 void twp_cpu_ffn_layer_end(struct twp_cpu *cpu);
+
+/* bench_cpu.c. */
+extern const struct tw_bench_ops twp_bench_cpu;
 
 #endif

@@ -39,4 +39,5 @@ const struct tw_ops tw_ops_cpu = {
     .act_mul = twp_cpu_act_mul,
     .ffn = twp_cpu_ffn,
     .head_nll = twp_cpu_head_nll,
+    .bench = &twp_bench_cpu,
 };

@@ -48,10 +48,14 @@ struct twp_work {
     float *l1_part;
 };
 
+/* Where a sparse layer stops: bench times its parts. */
+enum twp_until { TWP_UNTIL_DONE, TWP_UNTIL_PACKED, TWP_UNTIL_ROUTED };
+
 struct twp_ffn_call {
     void *y;
     const void *x, *residual; /* residual may be NULL, or y */
     int32_t rows;
+    enum twp_until until;
     struct twp_work work;
     struct twp_counts counts;
 };
@@ -91,6 +95,26 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        const struct twp_ffn_call *call,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
+
+/* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn` makes
+ * of a layer over the started batch: workspace, and counts where obs isn't
+ * NULL; the caller sets y, x and residual. */
+struct twp_cuda_bench; /* bench.c: what it keeps in a context */
+struct twp_context {
+    const struct twp_device *device;
+    struct CUstream_st *stream;
+    enum tw_dtype type; /* of buffers and products */
+    struct twp_cuda_bench **bench;
+};
+void twp_context_of(void *ctx, struct twp_context *context);
+TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+                                            const struct tw_probes *probes,
+                                            struct tw_layer_obs *obs,
+                                            struct twp_ffn_call *call,
+                                            struct tw_error *err);
+/* bench.c. */
+extern const struct tw_bench_ops twp_bench_cuda;
+void twp_cuda_bench_destroy(struct twp_cuda_bench *bench);
 
 /* plan.c: the ops row's slots. */
 enum tw_status twp_cuda_plan(void *ctx, const struct tw_ffn *ffn,

@@ -411,8 +411,10 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
                               .actual = call->work.actual,
                               .list = call->work.list};
     enum tw_status status = run_pack(ffn, device, call, stream, err);
-    if (status == TW_OK)
+    if (status == TW_OK && call->until != TWP_UNTIL_PACKED)
         status = run_route(ffn, device, call, stream, err);
+    if (call->until != TWP_UNTIL_DONE)
+        return status;
     if (status == TW_OK)
         status = run_unpack(ffn, call, stream, err);
     if (status == TW_OK)

@@ -36,6 +36,7 @@ struct twp_cuda {
     size_t host_bytes;
     struct pending *pending;
     size_t pendings, pending_room;
+    struct twp_cuda_bench *bench; /* NULL until it is asked for */
 };
 
 static enum tw_status cuda_probe(struct tw_error *err)
@@ -56,6 +57,7 @@ static void cuda_fini(void *ctx)
         return;
     for (size_t i = 0; i < cuda->pending_room; i++)
         twp_device_free(cuda->pending[i].memory);
+    twp_cuda_bench_destroy(cuda->bench);
     tw_free(cuda->pending);
     tw_free(cuda->host);
     twp_device_free(cuda->skip);
@@ -245,15 +247,13 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
     return twp_counts_clear(counts, rows, ffn->f, cuda->stream, err);
 }
 
-static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
-                               const void *residual, struct tw_ffn *ffn,
-                               const struct tw_probes *probes,
-                               struct tw_layer_obs *obs, struct tw_error *err)
+enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+                                const struct tw_probes *probes,
+                                struct tw_layer_obs *obs,
+                                struct twp_ffn_call *call, struct tw_error *err)
 {
     struct twp_cuda *cuda = ctx;
-    int32_t rows = (int32_t)cuda->batch->rows;
-    struct twp_ffn_call call = {
-        .y = y, .x = x, .residual = residual, .rows = rows};
+    int32_t rows = call->rows = (int32_t)cuda->batch->rows;
     if (obs && obs->magnitude)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot count magnitudes");
@@ -264,12 +264,33 @@ static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
                                  twp_ffn_work_bytes(ffn, rows), err);
     if (status != TW_OK)
         return status;
-    twp_ffn_work_carve(ffn, rows, cuda->work, &call.work);
+    twp_ffn_work_carve(ffn, rows, cuda->work, &call->work);
     if (obs)
-        status = take_pending(cuda, ffn, probes, obs, &call.counts, err);
-    if (status != TW_OK)
-        return status;
-    return twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
+        status = take_pending(cuda, ffn, probes, obs, &call->counts, err);
+    return status;
+}
+
+static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
+                               const void *residual, struct tw_ffn *ffn,
+                               const struct tw_probes *probes,
+                               struct tw_layer_obs *obs, struct tw_error *err)
+{
+    struct twp_cuda *cuda = ctx;
+    struct twp_ffn_call call = {.y = y, .x = x, .residual = residual};
+    enum tw_status status =
+        twp_context_call(ctx, ffn, probes, obs, &call, err);
+    if (status == TW_OK)
+        status = twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
+    return status;
+}
+
+void twp_context_of(void *ctx, struct twp_context *context)
+{
+    struct twp_cuda *cuda = ctx;
+    *context = (struct twp_context){.device = &cuda->device,
+                                    .stream = cuda->stream,
+                                    .type = cuda->type,
+                                    .bench = &cuda->bench};
 }
 
 static enum tw_status fetch(struct twp_cuda *cuda, const struct pending *p,
@@ -337,6 +358,7 @@ const struct tw_ops tw_ops_cuda = {
     .start = cuda_start,
     .finish = cuda_finish,
     .ffn = cuda_ffn,
+    .bench = &twp_bench_cuda,
 };
 
 /* The module's one exported name (kernels/module.h). */

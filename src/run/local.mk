@@ -2,8 +2,13 @@
 noinst_LIBRARIES += librun.a
 librun_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 librun_a_SOURCES = \
-	%reldir%/bench_ffn.c %reldir%/bench_ffn.h %reldir%/compare.c \
-	%reldir%/compare.h %reldir%/corpus.c %reldir%/corpus.h \
+	%reldir%/bench_data.c %reldir%/bench_data.h \
+	%reldir%/bench_energy.c %reldir%/bench_ffn.c %reldir%/bench_ffn.h \
+	%reldir%/bench_forms.c %reldir%/bench_internal.h \
+	%reldir%/bench_rates.c %reldir%/bench_rates.h \
+	%reldir%/bench_rates_table.h %reldir%/bench_record.c \
+	%reldir%/bench_time.c %reldir%/compare.c %reldir%/compare.h \
+	%reldir%/energy.c %reldir%/energy.h %reldir%/corpus.c %reldir%/corpus.h \
 	%reldir%/merge.c %reldir%/merge.h %reldir%/merge_internal.h \
 	%reldir%/merge_parts.c %reldir%/plan.c %reldir%/plan.h \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
