@@ -12,16 +12,11 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "load/checkpoint.h"
+#include "load/config_internal.h"
 #include "load/load_internal.h"
 
 #define CONFIG_LIMIT (64u << 20)
 enum { SHOWN_BYTES = 200, FIELD_BYTES = 96 };
-
-struct tw_config {
-    char *file;   /* base name */
-    json_t *root; /* an object */
-    json_t *used; /* the top-level names looked up */
-};
 
 /* The name that starts at text, if it is one Python writes for a number. */
 static const char *python_number(const char *text, size_t left)
@@ -111,6 +106,7 @@ void tw_config_close(struct tw_config *config)
         return;
     json_decref(config->root);
     json_decref(config->used);
+    json_decref(config->origins);
     tw_free(config->file);
     tw_free(config);
 }

@@ -158,12 +158,6 @@ static enum tw_status find_on_disk(const char *model, bool is_folder,
                                    char **directory, struct tw_error *err)
 {
     const char *base = tw_path_base(model);
-    size_t length = strlen(base);
-    if (!is_folder && length > 5 && strcmp(base + length - 5, ".gguf") == 0)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "%s: GGUF is not supported; give a directory with "
-                            "config.json and safetensors",
-                            base);
     if (is_folder)
         *directory = tw_strdup(model);
     else if (base == model)

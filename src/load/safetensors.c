@@ -23,15 +23,35 @@ static void close_file(struct tw_tensor_file *file)
     tw_free(file->name);
     tw_free(file->names);
     tw_free(file->other);
+    twp_arena_fini(&file->arena);
 }
 
 void tw_tensors_close(struct tw_tensors *tensors)
 {
     for (size_t i = 0; i < tensors->files; i++)
         close_file(&tensors->file[i]);
+    for (size_t i = 0; i < tensors->count; i++)
+        tw_free(tensors->tensor[i].owned);
     tw_free(tensors->file);
     tw_free(tensors->tensor);
     *tensors = (struct tw_tensors){0};
+}
+
+static bool ends_in(const char *text, const char *ending)
+{
+    size_t a = strlen(text), b = strlen(ending);
+    return a >= b && strcmp(text + a - b, ending) == 0;
+}
+
+bool twp_is_torch(const char *name)
+{
+    return ends_in(name, ".bin") || ends_in(name, ".pt") ||
+           ends_in(name, ".pth");
+}
+
+bool twp_is_weights(const char *name)
+{
+    return ends_in(name, ".safetensors") || twp_is_torch(name);
 }
 
 enum tw_status twp_tensors_add(struct tw_tensors *tensors, const char *path,
@@ -48,7 +68,9 @@ enum tw_status twp_tensors_add(struct tw_tensors *tensors, const char *path,
     file->name = tw_strdup(tw_path_base(path));
     if (!file->name)
         return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", path);
-    status = twp_header_parse(file, &more, &count, err);
+    twp_arena_init(&file->arena, file->name, file->map.size);
+    status = twp_is_torch(path) ? twp_torch_parse(file, &more, &count, err)
+                                : twp_header_parse(file, &more, &count, err);
     if (status != TW_OK)
         return status;
     struct tw_tensor *all = tw_realloc(tensors->tensor, tensors->count + count,
@@ -58,6 +80,8 @@ enum tw_status twp_tensors_add(struct tw_tensors *tensors, const char *path,
         tensors->tensor = all;
         tensors->count += count;
     } else {
+        for (size_t i = 0; i < count; i++)
+            tw_free(more[i].owned);
         status = tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", path);
     }
     tw_free(more);
@@ -132,8 +156,8 @@ static enum tw_status absent(const struct tw_tensors *tensors,
                             "or F16",
                             file, name, type);
     return tw_error_set(err, TW_ERR_NOT_FOUND, "%s: no tensor '%s'",
-                        tensors->files == 1 ? tensors->file[0].name
-                                            : "model.safetensors.index.json",
+                        tensors->index ? tensors->index
+                                       : tensors->file[0].name,
                         name);
 }
 

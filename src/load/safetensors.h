@@ -1,6 +1,7 @@
-/* Checkpoint tensors from safetensors files: one file, or shards with an
- * index. Memory-mapped; the header is validated in full before any use, for
- * the file may be hostile. Source: the safetensors format description. */
+/* Checkpoint tensors from safetensors files or PyTorch's pytorch_model.bin: one
+ * file, or shards with an index. Memory-mapped; the header (or the pickle) is
+ * validated in full before any use, for the file may be hostile. Sources: the
+ * safetensors format description; for pytorch_model.bin see torch_bin.c. */
 #ifndef TW_LOAD_SAFETENSORS_H
 #define TW_LOAD_SAFETENSORS_H
 
@@ -23,8 +24,12 @@ struct tw_tensor {
     int dims;
     int64_t shape[TW_MAX_DIMS]; /* row-major, each >= 0 */
     int64_t elements;
-    const void *data;           /* mapped, aligned to the element's size */
+    const void *data;           /* mapped or owned, aligned to the element's
+                                 * size */
     const char *file;           /* base name of the file it stands in */
+    const char *stored;         /* its type there ("Q4_K", static) where that
+                                 * is another than dtype, else NULL */
+    void *owned;                /* private: data's memory, NULL: mapped */
     bool is_used;               /* set by tw_tensors_take */
 };
 
@@ -34,18 +39,21 @@ struct tw_tensors {
     size_t count;
     struct tw_tensor_file *file; /* private: maps and names */
     size_t files;
+    const char *index;           /* the index that names them, else NULL */
 };
 
-/* Opens DIRECTORY/model.safetensors, else the shards that
- * model.safetensors.index.json names. Tensors of types that are no weights
- * (BOOL, U8, F64, ...) are kept out, with a debug message. Returns TW_OK;
- * TW_ERR_NOT_FOUND without either file; TW_ERR_FORMAT naming file, tensor and
+/* Opens DIRECTORY's model.safetensors, else the shards that
+ * model.safetensors.index.json names, else pytorch_model.bin, else the shards
+ * of pytorch_model.bin.index.json. Tensors of types that are no weights (BOOL,
+ * U8, F64, ...) are kept out, with a debug message. Returns TW_OK;
+ * TW_ERR_NOT_FOUND without any of them; TW_ERR_FORMAT naming file, tensor and
  * cause (truncated, header past the end, overlapping, misaligned or short
- * data, sizes past 2^63, present twice, index naming a file outside, ...). */
+ * data, sizes past 2^63, present twice, index naming a file outside, ...);
+ * TW_ERR_UNSUPPORTED for a pickle that does more than rebuild tensors. */
 TW_MUST_USE enum tw_status tw_tensors_open(const char *directory,
                                            struct tw_tensors *tensors,
                                            struct tw_error *err);
-/* One file by path (oracles). */
+/* One file by path (oracles): .bin, .pt and .pth are PyTorch's. */
 TW_MUST_USE enum tw_status tw_tensors_open_file(const char *path,
                                                 struct tw_tensors *tensors,
                                                 struct tw_error *err);
