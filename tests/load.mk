@@ -1,6 +1,7 @@
 # Tests of load.
 if HAVE_CHECK
-LOAD_TESTS = tests/test_safetensors tests/test_npy tests/test_config
+LOAD_TESTS = tests/test_safetensors tests/test_npy tests/test_config \
+	tests/test_gguf_quants
 check_PROGRAMS += $(LOAD_TESTS)
 TESTS += $(LOAD_TESTS)
 LOAD_TEST_LIBS = libload.a libbase.a $(JANSSON_LIBS) $(NETTLE_LIBS) \
@@ -16,4 +17,8 @@ tests_test_config_SOURCES = tests/test_config.c tests/tw_check.h \
 	tests/tw_files.h
 tests_test_config_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_config_LDADD = $(LOAD_TEST_LIBS)
+tests_test_gguf_quants_SOURCES = tests/test_gguf_quants.c \
+	tests/gguf_blocks.h tests/tw_check.h
+tests_test_gguf_quants_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_gguf_quants_LDADD = $(LOAD_TEST_LIBS)
 endif
