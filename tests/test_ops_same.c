@@ -24,13 +24,14 @@ struct model {
 static void model_init(struct model *model, enum tw_dtype dtype)
 {
     fix_seed(7);
-    *model = (struct model){
-        .embed = fix_matrix(dtype, VOCAB, WIDTH, 1),
+    *model =
+        (struct model){.embed = fix_matrix(dtype, VOCAB, WIDTH, 1),
         .q = fix_matrix(dtype, HEADS * DIM, WIDTH, 0.3f),
         .kv = fix_matrix(dtype, KV_HEADS * DIM, WIDTH, 0.3f),
         .out = fix_matrix(dtype, WIDTH, HEADS * DIM, 0.3f),
         .head = fix_matrix(dtype, VOCAB, WIDTH, 1),
-        .norm = {.kind = TW_NORM_RMS, .eps = 1e-5f,
+                       .norm = {.kind = TW_NORM_RMS,
+                                .eps = 1e-5f,
                  .weight = fix_matrix(dtype, 1, WIDTH, 1)},
         .slopes = {0.5f, 0.1f, 0.02f}};
     for (int i = 0; i < DIM / 2; i++)
@@ -80,10 +81,15 @@ static enum tw_status attend(const struct tw_ops *ops, void *ctx,
                              struct tw_weight *const w[MATRICES],
                              struct tw_error *err)
 {
-    struct tw_rope rope = {DIM, model->inv_freq, 1};
-    struct tw_attention how = {.heads = HEADS, .kv_heads = KV_HEADS,
-                               .head_dim = DIM, .scale = 0.2f, .window = 90,
-                               .soft_cap = 20, .alibi = model->slopes};
+    struct tw_rope rope = {
+        .dims = DIM, .inv_freq = model->inv_freq, .scale = 1};
+    struct tw_attention how = {.heads = HEADS,
+                               .kv_heads = KV_HEADS,
+                               .head_dim = DIM,
+                               .scale = 0.2f,
+                               .window = 90,
+                               .soft_cap = 20,
+                               .alibi = model->slopes};
     enum tw_status status = TW_OK;
     TRY(ops->norm(ctx, b->normed, b->x, WIDTH, &model->norm, err));
     TRY(ops->matmul(ctx, b->q, b->normed, w[1], NULL, NULL, err));

@@ -30,6 +30,10 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot do activation '%s'",
                             desc->activation.name);
+    if (desc->is_up_activated)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: a feed-forward layer whose up projection "
+                            "is activated too (dReLU) is not supported");
     if (desc->apply)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot apply '%s'",

@@ -40,8 +40,10 @@ static void print_facts(const struct tw_model *m)
            m->layers, m->d_model, m->d_ff, m->is_gated ? "gated" : "plain",
            m->heads, m->kv_heads, m->head_dim);
     printf("vocabulary   %" PRId64 "\n", m->vocab);
-    printf("positions    %" PRId64 ", rope %s\n", m->max_position,
-           m->rope_text);
+    printf("positions    %" PRId64 ", %s\n", m->max_position, m->position_text);
+    if (m->position_limit > 0)
+        printf("             no more than %" PRId64 ": %s\n", m->position_limit,
+               m->limit_reason);
     printf("activation   %s (source: %s)\n", m->activation.name,
            m->activation_source);
     printf("path         %s\n", m->layer[0].ffn.path == TW_FFN_TWELL
@@ -88,6 +90,8 @@ static void print_memory(const struct tw_model *m, int rows)
     tw_model_memory(m, rows, &memory);
     printf("memory on the cpu backend, batches of %d tokens\n", rows);
     print_size("mapped from files", memory.mapped_bytes);
+    if (memory.copied_bytes > 0)
+        print_size("copies, fused weights", memory.copied_bytes);
     print_size("float copies, all", memory.widened_bytes);
     print_size("float copies, least", memory.layer_bytes);
     print_size("activations", memory.buffer_bytes);

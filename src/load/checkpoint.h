@@ -44,15 +44,26 @@ TW_MUST_USE enum tw_status tw_checkpoint_find(const char *model,
 
 /* config.json. Every lookup is remembered, so that `info` can list the fields
  * used and those ignored. A dotted name descends
- * ("rope_parameters.rope_theta"). The _or forms give `fallback` where the
- * field is absent or null; the others fail with TW_ERR_FORMAT "config.json: no
- * field 'x'", a field of the wrong type fails in both ("config.json: field 'x'
- * is not an integer"). NaN and Infinity, which Python writes, have no type. */
+ * ("rope_parameters.rope_theta", "layer_types.3": a list's member). The _or
+ * forms give `fallback` where the field is absent or null; the others fail with
+ * TW_ERR_FORMAT "config.json: no field 'x'", a field of the wrong type fails in
+ * both ("config.json: field 'x' is not an integer"). NaN and Infinity, which
+ * Python writes, have no type. */
 TW_MUST_USE enum tw_status tw_config_open(const char *path,
                                           struct tw_config **config,
                                           struct tw_error *err);
 void tw_config_close(struct tw_config *config);
 bool tw_config_has(struct tw_config *config, const char *field);
+/* There, but null: a family's default does not hold then. */
+bool tw_config_is_null(struct tw_config *config, const char *field);
+/* Members of a list; 0 where the field is absent or null. */
+TW_MUST_USE enum tw_status tw_config_length(struct tw_config *config,
+                                            const char *field, size_t *length,
+                                            struct tw_error *err);
+/* From here on names are those of the object `field` ("text_config"). Once. */
+TW_MUST_USE enum tw_status tw_config_enter(struct tw_config *config,
+                                           const char *field,
+                                           struct tw_error *err);
 TW_MUST_USE enum tw_status tw_config_int(struct tw_config *config,
                                          const char *field, int64_t *value,
                                          struct tw_error *err);
@@ -64,8 +75,8 @@ TW_MUST_USE enum tw_status tw_config_real(struct tw_config *config,
                                           const char *field, double *value,
                                           struct tw_error *err);
 TW_MUST_USE enum tw_status tw_config_real_or(struct tw_config *config,
-                                             const char *field,
-                                             double fallback, double *value,
+                                             const char *field, double fallback,
+                                             double *value,
                                              struct tw_error *err);
 TW_MUST_USE enum tw_status tw_config_bool_or(struct tw_config *config,
                                              const char *field, bool fallback,
@@ -84,8 +95,9 @@ TW_MUST_USE enum tw_status tw_config_text_or(struct tw_config *config,
 const char *tw_config_origin(const struct tw_config *config, const char *field);
 /* What messages call it: "config.json", or the GGUF file's base name. */
 const char *tw_config_file(const struct tw_config *config);
-/* Calls fn for each top-level field in the file's order: its JSON text (cut at
- * 200 bytes) and whether a lookup used it. */
+/* Calls fn for each top-level field in the file's order, and then for those of
+ * an entered object by their dotted names: its JSON text (cut at 200 bytes) and
+ * whether a lookup used it. */
 typedef void tw_config_field_fn(void *arg, const char *field, const char *json,
                                 bool is_used);
 void tw_config_each(struct tw_config *config, tw_config_field_fn *fn,

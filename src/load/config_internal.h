@@ -15,6 +15,9 @@ struct tw_config {
     json_t *root;    /* an object */
     json_t *used;    /* the top-level names looked up */
     json_t *origins; /* field: where it came from; NULL for config.json */
+    json_t *entered; /* the object that names are looked up in, or NULL */
+    char *entered_name;
+    json_t *entered_used; /* its names looked up */
 };
 
 /* An empty config that messages call `file`. */

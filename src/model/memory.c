@@ -30,10 +30,10 @@ void tw_model_memory(const struct tw_model *model, int64_t rows,
     int64_t width = 2 * model->d_model + 2 * heads * model->head_dim;
     *memory = (struct tw_model_memory){
         .mapped_bytes = model->bytes,
+        .copied_bytes = model->owned_bytes,
         .widened_bytes = widened(&model->head),
         .layer_bytes = widened(&model->head),
-        .buffer_bytes =
-            rows * (width + model->d_ff) * (int64_t)sizeof(float),
+        .buffer_bytes = rows * (width + model->d_ff) * (int64_t)sizeof(float),
         .obs_bytes = obs_bytes(model, rows),
     };
     for (int64_t l = 0; l < model->layers; l++) {

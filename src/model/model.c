@@ -35,14 +35,20 @@ static enum tw_status make_layers(struct tw_model *model,
     model->layer = tw_calloc((size_t)model->layers, sizeof *model->layer);
     if (!model->layer)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for layers");
-    for (int64_t l = 0; l < model->layers; l++)
-        model->layer[l].ffn = (struct tw_ffn_desc){
+    for (int64_t l = 0; l < model->layers; l++) {
+        struct tw_layer *layer = &model->layer[l];
+        layer->residual_scale = 1;
+        layer->attention = model->attention;
+        layer->rope = model->rope.dims > 0 ? &model->rope : NULL;
+        layer->ffn = (struct tw_ffn_desc){
             .d_model = model->d_model,
             .d_ff = model->d_ff,
             .activation = model->activation,
+            .is_up_activated = model->is_up_activated,
             .path = choose_path(model, path),
             .apply = model->has_apply ? &model->apply : NULL,
         };
+    }
     return TW_OK;
 }
 
@@ -84,7 +90,10 @@ static enum tw_status resolve(struct tw_model *model,
     if (status != TW_OK)
         return status;
     model->model_type = family->model_type;
+    model->family = family;
     status = family->resolve(model, options, err);
+    if (model->d_embed == 0)
+        model->d_embed = model->d_model;
     if (status == TW_OK)
         status = make_layers(model, options->path, err);
     if (status == TW_OK)
@@ -127,16 +136,28 @@ void tw_model_close(struct tw_model *model)
         return;
     tw_checkpoint_close(&model->checkpoint);
     tw_free(model->inv_freq);
+    tw_free(model->local_inv_freq);
+    tw_free(model->alibi);
+    for (size_t i = 0; i < model->owned_count; i++)
+        tw_free(model->owned[i]);
+    tw_free(model->owned);
     tw_free(model->layer);
     tw_free(model);
 }
 
-/* Buffers that older files store and every implementation recomputes. */
-static bool is_recomputed(const char *name)
+/* Buffers that older files store and every implementation recomputes, and what
+ * the family is known to carry. */
+static bool is_known(const struct tw_model *model, const char *name)
 {
     static const char ending[] = "rotary_emb.inv_freq";
     size_t length = strlen(name), tail = sizeof ending - 1;
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
+    if (length >= tail && strcmp(name + length - tail, ending) == 0)
+        return true;
+    const char *const *part = model->family->ignored;
+    for (; part && *part; part++)
+        if (strstr(name, *part))
+            return true;
+    return false;
 }
 
 const char *tw_model_unused(const struct tw_model *model, size_t *at)
@@ -144,7 +165,7 @@ const char *tw_model_unused(const struct tw_model *model, size_t *at)
     const struct tw_tensors *tensors = &model->checkpoint.tensors;
     while (*at < tensors->count) {
         const struct tw_tensor *t = &tensors->tensor[(*at)++];
-        if (!t->is_used && t != model->head_copy && !is_recomputed(t->name))
+        if (!t->is_used && t != model->head_copy && !is_known(model, t->name))
             return t->name;
     }
     return NULL;
