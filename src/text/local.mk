@@ -14,7 +14,7 @@ libtext_a_SOURCES = \
 	%reldir%/tokenizer_regex_translate.c %reldir%/tokenizer_split.c \
 	%reldir%/tokenizer_split_json.c %reldir%/tokenizer_strings.c \
 	%reldir%/tokenizer_tokens.c %reldir%/tokenizer_vocab.c \
-	%reldir%/tokenizer_word.c %reldir%/utf8.c
+	%reldir%/tokenizer_word.c %reldir%/utf8.c %reldir%/vocab.h
 libtext_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS) \
 	$(ZLIB_CFLAGS)
 EXTRA_DIST += %reldir%/tokenizer_nfc_table.py
