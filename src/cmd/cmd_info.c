@@ -32,6 +32,7 @@ static void print_size(const char *what, int64_t bytes)
 
 static void print_facts(const struct tw_model *m)
 {
+    char stored[256];
     printf("model        %s\n", m->checkpoint.directory);
     printf("model_type   %s\n", m->model_type);
     printf("shape        %" PRId64 " layers, d_model %" PRId64 ", d_ff %" PRId64
@@ -50,6 +51,8 @@ static void print_facts(const struct tw_model *m)
                                     ? "twell (overflowing rows run dense)"
                                     : "dense");
     printf("head         %s\n", m->head_source);
+    tw_checkpoint_describe(&m->checkpoint, stored, sizeof stored);
+    printf("stored       %s\n", stored);
     printf("weights      %s, %.3f M parameters, %.1f MiB\n", m->dtype,
            (double)m->parameters * 1e-6, (double)m->bytes / 1048576);
     printf("model_hash   %s\n", m->hash);
@@ -67,21 +70,34 @@ static void print_tensors(const struct tw_model *m)
         printf("  unused     %s\n", name);
 }
 
+/* Which fields are shown. */
+struct shown {
+    struct tw_config *config;
+    bool is_used;
+};
+
 static void print_field(void *arg, const char *field, const char *json,
                         bool is_used)
 {
-    if (is_used == *(bool *)arg)
-        printf("  %s = %s\n", field, json);
+    const struct shown *shown = arg;
+    const char *origin = tw_config_origin(shown->config, field);
+    if (is_used != shown->is_used)
+        return;
+    printf("  %s = %s", field, json);
+    if (origin)
+        printf("  (%s)", origin);
+    printf("\n");
 }
 
 static void print_config(const struct tw_model *m)
 {
-    bool is_used = true;
-    printf("config.json, fields used\n");
-    tw_config_each(m->checkpoint.config, print_field, &is_used);
-    is_used = false;
-    printf("config.json, fields without effect here\n");
-    tw_config_each(m->checkpoint.config, print_field, &is_used);
+    struct shown shown = {m->checkpoint.config, true};
+    const char *file = tw_config_file(shown.config);
+    printf("%s, fields used\n", file);
+    tw_config_each(shown.config, print_field, &shown);
+    shown.is_used = false;
+    printf("%s, fields without effect here\n", file);
+    tw_config_each(shown.config, print_field, &shown);
 }
 
 static void print_memory(const struct tw_model *m, int rows)
@@ -90,6 +106,8 @@ static void print_memory(const struct tw_model *m, int rows)
     tw_model_memory(m, rows, &memory);
     printf("memory on the cpu backend, batches of %d tokens\n", rows);
     print_size("mapped from files", memory.mapped_bytes);
+    if (memory.loaded_bytes > 0)
+        print_size("made of stored ones", memory.loaded_bytes);
     if (memory.copied_bytes > 0)
         print_size("copies, fused weights", memory.copied_bytes);
     print_size("float copies, all", memory.widened_bytes);

@@ -37,6 +37,10 @@ TW_MUST_USE enum tw_status tw_checkpoint_open(const char *model,
                                               struct tw_error *err);
 void tw_checkpoint_close(struct tw_checkpoint *checkpoint);
 
+/* "GGUF, 1 file: 211 Q4_1, 61 float32 tensors". */
+void tw_checkpoint_describe(const struct tw_checkpoint *checkpoint, char *text,
+                            size_t size);
+
 /* The directory alone, for tokenizers and info (tw_free). */
 TW_MUST_USE enum tw_status tw_checkpoint_find(const char *model,
                                               char **directory, char **name,

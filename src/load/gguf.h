@@ -10,6 +10,7 @@
 #define TW_LOAD_GGUF_H
 
 #include "base/error.h"
+#include "base/vocab.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,15 @@ TW_MUST_USE enum tw_status tw_gguf_open(const char *path,
                                         struct tw_gguf **gguf,
                                         struct tw_error *err);
 void tw_gguf_close(struct tw_gguf *gguf);
+
+/* The vocabulary in tokenizer.ggml.*, checked for kinds and lengths; what it
+ * means is src/text's. The arrays are the gguf's. Returns TW_OK;
+ * TW_ERR_NOT_FOUND where the file has none; TW_ERR_FORMAT. */
+TW_MUST_USE enum tw_status tw_gguf_vocab(struct tw_gguf *gguf,
+                                         struct tw_vocab *vocab,
+                                         struct tw_error *err);
+/* The first file's base name, for messages. */
+const char *tw_gguf_name(const struct tw_gguf *gguf);
 
 /* The path of the GGUF model that `model` names: a .gguf file, or a directory
  * (also org/name in the Hugging Face cache) whose only weights are one such

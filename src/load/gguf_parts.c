@@ -144,6 +144,11 @@ void tw_gguf_close(struct tw_gguf *gguf)
     tw_free(gguf);
 }
 
+const char *tw_gguf_name(const struct tw_gguf *gguf)
+{
+    return gguf->file[0].name;
+}
+
 const struct twp_gguf_tensor *twp_gguf_tensor(const struct tw_gguf *gguf,
                                               const char *name)
 {

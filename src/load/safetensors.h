@@ -59,6 +59,9 @@ TW_MUST_USE enum tw_status tw_tensors_open_file(const char *path,
                                                 struct tw_error *err);
 void tw_tensors_close(struct tw_tensors *tensors);
 
+/* The type it is stored in: "Q4_K", "float32", ... Static. */
+const char *tw_tensor_type(const struct tw_tensor *tensor);
+
 /* By name, NULL if absent; borrowed. */
 const struct tw_tensor *tw_tensors_find(const struct tw_tensors *tensors,
                                         const char *name);

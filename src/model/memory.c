@@ -29,7 +29,8 @@ void tw_model_memory(const struct tw_model *model, int64_t rows,
     int64_t heads = model->heads + model->kv_heads;
     int64_t width = 2 * model->d_model + 2 * heads * model->head_dim;
     *memory = (struct tw_model_memory){
-        .mapped_bytes = model->bytes,
+        .mapped_bytes = model->bytes - model->loaded_bytes,
+        .loaded_bytes = model->loaded_bytes,
         .copied_bytes = model->owned_bytes,
         .widened_bytes = widened(&model->head),
         .layer_bytes = widened(&model->head),
