@@ -83,6 +83,9 @@ struct tw_attention {
     int64_t window;                    /* keys seen, itself included; 0: all */
     float soft_cap;                    /* c: c tanh(s/c); 0: none */
     const float *alibi;                /* [heads] slopes, NULL: none */
+    float alibi_bf16;                  /* c > 0 (Falcon): slopes are bfloat16,
+                                        * and c bf16(slope * key's position) is
+                                        * added, not slope * distance */
 };
 
 enum tw_ffn_path {

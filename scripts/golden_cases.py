@@ -17,6 +17,7 @@ class Case:
     rename: object = None       # name -> name, as older files have it
     add: dict = field(default_factory=dict)        # tensors that nobody uses
     act: str = None             # where hidden_act does not say it
+    attention: str = "eager"
     patch: object = None
     reshape: object = None
 
@@ -214,27 +215,40 @@ case("phi_old", "phi", {**HALF, **dict(json=dict(
     vocab_size=131)
 case("phi_linear", "phi", **rope("linear", factor=2.0, partial_rotary_factor=0.5))
 FALCON = dict(act="gelu")
-RELU = dict(activation="relu")
+# transformers' eager attention adds Falcon's slopes twice (once as part of the mask)
+ALIBI = dict(attention="sdpa")
 case("falcon_7b", "falcon", FALCON)
 case("falcon_7b_relu", "falcon", {**BRAIN, "act": "relu"}, activation="relu", ffn_hidden_size=70,
      vocab_size=131)
 case("falcon_40b", "falcon", {**BRAIN, **FALCON}, new_decoder_architecture=True, num_kv_heads=2)
 case("falcon_11b", "falcon", {**HALF, **FALCON}, new_decoder_architecture=True, num_kv_heads=2,
      num_ln_in_parallel_attn=1, tie_word_embeddings=False)
-case("falcon_rw", "falcon", FALCON, multi_query=False, parallel_attn=False, alibi=True,
-     bias=True)
-case("falcon_rw_relu", "falcon", {**HALF, "act": "relu"}, multi_query=False,
-     parallel_attn=False, alibi=True, bias=True, activation="relu", num_attention_heads=6,
-     hidden_size=48)
+case("falcon_rw", "falcon", {**HALF, **ALIBI, **FALCON}, multi_query=False,
+     parallel_attn=False, alibi=True, bias=True)
+case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu"}, multi_query=False,
+     parallel_attn=False, alibi=True, bias=True, activation="relu", num_attention_heads=32,
+     hidden_size=64, ffn_hidden_size=96)
 case("falcon_serial", "falcon", dict(act="relu"), multi_query=True, parallel_attn=False,
      activation="relu")
 case("falcon_heads", "falcon", {"act": "relu", "shard": "16KB"}, multi_query=False,
      activation="relu", bias=True)
+OLD_FALCON = dict(num_hidden_layers=None, num_attention_heads=None, num_kv_heads=None,
+                  new_decoder_architecture=None, num_ln_in_parallel_attn=None,
+                  ffn_hidden_size=None, max_position_embeddings=None, rope_parameters=None,
+                  n_layer=2, n_head=4)
+case("refined_40b", "falcon", {**BRAIN, **FALCON, "published": {
+    **OLD_FALCON, "model_type": "RefinedWeb", "n_head_kv": 2, "multi_query": None}},
+    new_decoder_architecture=True, num_kv_heads=2)
+case("refined_7b", "falcon", {**HALF, **FALCON, "published": {
+    **OLD_FALCON, "model_type": "RefinedWebModel"}})
 BLOOM = dict(act="bloom_gelu")
 case("bloom", "bloom", BLOOM)
 case("bloom_heads", "bloom", {**HALF, **BLOOM, "rename": lambda n: n.removeprefix(
-    "transformer.")}, n_head=6, hidden_size=48, vocab_size=131)
-case("bloom_post", "bloom", {**BRAIN, **BLOOM}, apply_residual_connection_post_layernorm=True)
+    "transformer.")}, n_head=12, hidden_size=48, vocab_size=131)
+case("bloom_brain", "bloom", {**BRAIN, **BLOOM}, n_head=8, n_layer=3)
+case("bloom_old", "bloom", {**BLOOM, "published": dict(
+    hidden_size=None, n_layer=None, n_head=None, n_embed=32, num_hidden_layers=2,
+    num_attention_heads=4, seq_length=48)})
 case("bloom_sharded", "bloom", {**BLOOM, "shard": "16KB"}, n_head=2, tie_word_embeddings=False)
 case("nemotron", "nemotron")
 case("nemotron_bias", "nemotron", BRAIN, attention_bias=True, mlp_bias=True,

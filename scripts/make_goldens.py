@@ -19,9 +19,9 @@ name that transformers uses, and is left out where it is `name`. fnv1a is the
 64-bit hash of its bytes, splitmix64 the mixer with its increment added first;
 both, and the sum, modulo 2^64. tests/golden_make.c is the other half.
 
-The answers are computed in float32 from the rounded weights by a fresh load
-with eager attention. Cases stand in golden_cases.py, and families that
-transformers does not have in golden_patches.py."""
+The answers are computed in float32 from the rounded weights by a fresh load with
+eager attention, unless the case says otherwise. Cases stand in golden_cases.py,
+and families that transformers does not have in golden_patches.py."""
 import argparse
 import json
 import os
@@ -158,7 +158,7 @@ def record(model, act):
 
 def answer(folder, case, seed):
     model, report = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        folder, dtype=torch.float32, attn_implementation=case.attention, output_loading_info=True)
     missing = [key for key in report["missing_keys"] if not case.reshape or "gate" not in key]
     assert not missing, missing
     assert not report["mismatched_keys"], report["mismatched_keys"]

@@ -47,7 +47,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 /* What a field is set to; "" takes it away. */
 static const char *const values[] = {
     "",     "null", "true",  "-1",         "0",  "1",    "3",     "7",
-    "1e30", "0.5",  "\"x\"", "2147483647", "[]", "[-1]", "[0,1]", "{}",
+    "1e30", "0.5",  "\"x\"", "2147483647", "1073741824", "[]", "[-1]", "[0,1]", "{}",
 };
 enum { VALUES = sizeof values / sizeof *values };
 

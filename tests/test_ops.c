@@ -336,13 +336,20 @@ static void check_attention(struct pair *pair, const struct tw_attention *how)
 
 START_TEST(attention_matches_reference)
 {
-    static const float slopes[] = {0.5f, 0.25f, 0.125f, 0.0625f, 1, 0.03125f};
+    static const float slopes[] = {0.5f, 0.7f, 0.125f, 0.0625f, 1, 0.03125f};
     static const struct {
         int64_t window;
         float soft_cap;
         bool is_alibi;
-    } modes[] = {{0, 0, false}, {1, 0, false},  {50, 0, false}, {64, 0, true},
-                 {0, 2, false}, {130, 5, true}, {0, 0, true}};
+        float alibi_bf16;
+    } modes[] = {{.window = 0},
+                 {.window = 1},
+                 {.window = 50},
+                 {.window = 64, .is_alibi = true},
+                 {.soft_cap = 2},
+                 {.window = 130, .soft_cap = 5, .is_alibi = true},
+                 {.is_alibi = true},
+                 {.is_alibi = true, .alibi_bf16 = 0.3f}};
     struct pair *pair = pair_start(_i, 11);
     for (int h = 0; h < COUNT(heads); h++)
         for (int m = 0; m < COUNT(modes); m++) {
@@ -353,7 +360,8 @@ START_TEST(attention_matches_reference)
                 .scale = 1 / sqrtf((float)heads[h].head_dim),
                 .window = modes[m].window,
                 .soft_cap = modes[m].soft_cap,
-                .alibi = modes[m].is_alibi ? slopes : NULL};
+                .alibi = modes[m].is_alibi ? slopes : NULL,
+                .alibi_bf16 = modes[m].alibi_bf16};
             check_attention(pair, &how);
         }
     pair_end(pair);

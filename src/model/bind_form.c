@@ -7,7 +7,7 @@
 
 #include "model/family.h"
 
-/* What one call binds from: a layer's prefix, or NULL. */
+/* What one call binds from: a layer's prefix, or the base; NULL: none. */
 struct binder {
     struct tw_model *model;
     const struct twp_form *form;
@@ -47,6 +47,8 @@ static enum tw_status take_norm(const struct binder *b, const char *name,
     if (!name)
         return TW_OK;
     *norm = b->model->norm;
+    if (b->form->is_norm_bare)
+        return TW_OK;
     snprintf(text, sizeof text, "%s.weight", name);
     enum tw_status status =
         twp_take(b->model, b->prefix, text, rows, cols, &norm->weight, err);
@@ -211,6 +213,7 @@ static enum tw_status bind_layer(const struct binder *b, struct tw_layer *l,
         {f->ffn_sum_norm, &l->ffn_sum_norm},
     };
     enum tw_status status = TW_OK;
+    l->is_parallel = f->is_parallel;
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         if (status == TW_OK)
             status = take_norm(b, norms[i].name, 0, b->model->d_model,
@@ -222,23 +225,64 @@ static enum tw_status bind_layer(const struct binder *b, struct tw_layer *l,
     return status;
 }
 
+/* The base under which the file has the embedding, else the first. */
+static const char *find_base(const struct tw_model *model,
+                             const struct twp_form *form)
+{
+    char text[160];
+    const char *const *base = form->bases;
+    for (; base && *base; base++) {
+        snprintf(text, sizeof text, "%s%s%s.weight", *base, **base ? "." : "",
+                 form->embed);
+        if (tw_tensors_find(&model->checkpoint.tensors, text))
+            break;
+    }
+    if (base && !*base)
+        base = form->bases;
+    return base && **base ? *base : NULL;
+}
+
+/* The embedding, whose name has the base, and the head, whose has not. */
+static enum tw_status bind_embedding(const struct binder *b,
+                                     struct tw_error *err)
+{
+    struct tw_model *m = b->model;
+    const struct twp_form *f = b->form;
+    char embed[160], head[96];
+    snprintf(embed, sizeof embed, "%s%s%s.weight", b->prefix ? b->prefix : "",
+             b->prefix ? "." : "", f->embed);
+    snprintf(head, sizeof head, "%s.weight", f->head);
+    enum tw_status status = twp_embedding(m, embed, head, f->is_tied, err);
+    if (status == TW_OK && f->has_head_bias) {
+        snprintf(head, sizeof head, "%s.bias", f->head);
+        status = twp_take(m, NULL, head, 0, m->vocab, &m->head_form.bias, err);
+    }
+    return status;
+}
+
 /* What stands before the first layer and after the last. */
 static enum tw_status bind_ends(const struct binder *b, struct tw_error *err)
 {
     struct tw_model *m = b->model;
     const struct twp_form *f = b->form;
-    char embed[96], head[96], text[96];
-    snprintf(embed, sizeof embed, "%s.weight", f->embed);
-    snprintf(head, sizeof head, "%s.weight", f->head);
-    enum tw_status status = twp_embedding(m, embed, head, f->is_tied, err);
-    if (status == TW_OK && f->has_head_bias) {
-        snprintf(text, sizeof text, "%s.bias", f->head);
-        status = twp_take(m, NULL, text, 0, m->vocab, &m->head_form.bias, err);
-    }
-    if (status == TW_OK && f->positions) {
-        snprintf(text, sizeof text, "%s.weight", f->positions);
-        status = twp_take(m, NULL, text, m->position_first + m->max_position,
-                          m->d_model, &m->positions, err);
+    const struct {
+        const char *name;
+        int64_t rows, cols;
+        struct tw_matrix *matrix;
+    } parts[] = {
+        {f->positions, m->position_first + m->max_position, m->d_model,
+         &m->positions},
+        {f->embed_in, m->d_model, m->d_embed, &m->embed_in},
+        {f->embed_out, m->d_embed, m->d_model, &m->embed_out},
+    };
+    enum tw_status status = bind_embedding(b, err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char text[96];
+        snprintf(text, sizeof text, "%s.weight",
+                 parts[i].name ? parts[i].name : "");
+        if (status == TW_OK && parts[i].name)
+            status = twp_take(m, b->prefix, text, parts[i].rows, parts[i].cols,
+                              parts[i].matrix, err);
     }
     if (status == TW_OK)
         status =
@@ -252,13 +296,15 @@ static enum tw_status bind_ends(const struct binder *b, struct tw_error *err)
 enum tw_status twp_bind(struct tw_model *model, const struct twp_form *form,
                         struct tw_error *err)
 {
-    char prefix[96];
-    struct binder b = {model, form, NULL};
+    char prefix[160];
+    const char *base = find_base(model, form);
+    struct binder b = {model, form, base};
     assert(model->norm.kind != TW_NORM_NONE);
     enum tw_status status = bind_ends(&b, err);
     b.prefix = prefix;
     for (int64_t l = 0; status == TW_OK && l < model->layers; l++) {
-        snprintf(prefix, sizeof prefix, "%s.%lld", form->layers, (long long)l);
+        snprintf(prefix, sizeof prefix, "%s%s%s.%lld", base ? base : "",
+                 base ? "." : "", form->layers, (long long)l);
         status = bind_layer(&b, &model->layer[l], err);
     }
     return status;

@@ -28,6 +28,15 @@ enum tw_status twp_size(struct tw_model *model, const char *field,
     return TW_OK;
 }
 
+const char *twp_either(struct tw_model *model, const char *first,
+                       const char *second)
+{
+    struct tw_config *config = model->checkpoint.config;
+    return !tw_config_has(config, first) && tw_config_has(config, second)
+               ? second
+               : first;
+}
+
 static enum tw_status derive_sizes(struct tw_model *model,
                                    const struct twp_size_names *names,
                                    struct tw_error *err)
@@ -67,6 +76,27 @@ static enum tw_status check_heads(const struct tw_model *model,
     return TW_OK;
 }
 
+/* Some tensor holds the heads' weights: sizes past the largest are a lie, which
+ * nothing must be allocated for. */
+static enum tw_status check_file(const struct tw_model *model,
+                                 struct tw_error *err)
+{
+    const struct tw_tensors *tensors = &model->checkpoint.tensors;
+    int64_t largest = 0, weights;
+    for (size_t i = 0; i < tensors->count; i++)
+        if (tensors->tensor[i].elements > largest)
+            largest = tensors->tensor[i].elements;
+    if (__builtin_mul_overflow(model->heads * model->head_dim, model->d_model,
+                               &weights) ||
+        weights > largest)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "config.json: %lld heads of %lld over a width of "
+                            "%lld, but no tensor is that large",
+                            (long long)model->heads, (long long)model->head_dim,
+                            (long long)model->d_model);
+    return TW_OK;
+}
+
 enum tw_status twp_sizes(struct tw_model *model,
                          const struct twp_size_names *names,
                          struct tw_error *err)
@@ -92,6 +122,8 @@ enum tw_status twp_sizes(struct tw_model *model,
     enum tw_status status = derive_sizes(model, names, err);
     if (status == TW_OK)
         status = check_heads(model, err);
+    if (status == TW_OK)
+        status = check_file(model, err);
     if (status == TW_OK &&
         tw_config_has(model->checkpoint.config, "quantization_config"))
         status = tw_error_set(err, TW_ERR_UNSUPPORTED,
@@ -219,6 +251,22 @@ enum tw_status twp_activation(struct tw_model *model,
     if (status != TW_OK)
         return tw_error_set(err, status, "config.json: %s", cause.text);
     return TW_OK;
+}
+
+enum tw_status twp_activation_or(struct tw_model *model,
+                                 const struct tw_model_options *options,
+                                 const char *field, const char *fallback,
+                                 struct tw_error *err)
+{
+    struct tw_config *config = model->checkpoint.config;
+    const char *name;
+    enum tw_status status =
+        tw_config_text_or(config, field, fallback, &name, err);
+    if (status != TW_OK)
+        return status;
+    return twp_activation(
+        model, options, name,
+        tw_config_has(config, field) ? "config.json" : "family's default", err);
 }
 
 enum tw_status twp_activation_field(struct tw_model *model,

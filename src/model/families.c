@@ -9,21 +9,31 @@
 
 #define ROWS(X)                                                                \
     X(bamboo)                                                                  \
+    X(bloom)                                                                   \
     X(cohere)                                                                  \
+    X(falcon)                                                                  \
     X(gemma)                                                                   \
     X(gemma2)                                                                  \
     X(gemma3)                                                                  \
     X(gemma3_text)                                                             \
+    X(gpt2)                                                                    \
+    X(gpt_neox)                                                                \
+    X(gptj)                                                                    \
     X(granite)                                                                 \
     X(llama)                                                                   \
     X(llama_sparse)                                                            \
     X(minicpm)                                                                 \
     X(mistral)                                                                 \
+    X(nemotron)                                                                \
     X(olmo2)                                                                   \
+    X(opt)                                                                     \
+    X(phi)                                                                     \
     X(phi3)                                                                    \
     X(qwen2)                                                                   \
     X(qwen2_sparse)                                                            \
     X(qwen3)                                                                   \
+    X(refined_web)                                                             \
+    X(refined_web_model)                                                       \
     X(smollm3)                                                                 \
     X(sparsellama)                                                             \
     X(stablelm)

@@ -57,6 +57,10 @@ TW_MUST_USE enum tw_status twp_sizes(struct tw_model *model,
                                      const struct twp_size_names *names,
                                      struct tw_error *err);
 
+/* The one of two names of a field that config.json has; the first if none. */
+const char *twp_either(struct tw_model *model, const char *first,
+                       const char *second);
+
 /* A number of which null means none (0); absent: `fallback`. Negative ones are
  * refused. */
 TW_MUST_USE enum tw_status twp_optional(struct tw_model *model,
@@ -78,7 +82,13 @@ TW_MUST_USE enum tw_status twp_norm_eps(struct tw_model *model,
 TW_MUST_USE enum tw_status
 twp_activation(struct tw_model *model, const struct tw_model_options *options,
                const char *name, const char *source, struct tw_error *err);
-/* The same by the config field that names it. */
+/* The same by the config field that names it; where it is absent the family's
+ * own default. */
+TW_MUST_USE enum tw_status
+twp_activation_or(struct tw_model *model,
+                  const struct tw_model_options *options, const char *field,
+                  const char *fallback, struct tw_error *err);
+/* The same; the field must be there. */
 TW_MUST_USE enum tw_status
 twp_activation_field(struct tw_model *model,
                      const struct tw_model_options *options, const char *field,
@@ -109,6 +119,14 @@ TW_MUST_USE enum tw_status twp_rope_of(struct tw_model *model,
                                        const char *object, double theta,
                                        int64_t dims, struct tw_rope *rope,
                                        float **inv_freq, struct tw_error *err);
+
+/* max_position is a limit: there is no row for the positions past it. */
+void twp_learned_positions(struct tw_model *model);
+
+/* Every layer's slopes for attention with linear biases. After twp_bind, which
+ * vouches for the number of heads. */
+TW_MUST_USE enum tw_status twp_alibi(struct tw_model *model,
+                                     struct tw_error *err);
 
 /* Which layers see only a window of the last keys: those that layer_types calls
  * so, where config.json has it, else those of is_sliding(number, pattern). */
@@ -171,6 +189,10 @@ enum twp_qk_norm {
  * ".bias" are added. Those of a layer follow "LAYERS.n."; NULL: no such part.
  * A norm is model->norm with its weights. */
 struct twp_form {
+    /* What all names but the head's may begin with, "" for nothing, up to NULL:
+     * the first with which the embedding is there. NULL: nothing. */
+    const char *const *bases;
+    const char *embed_in, *embed_out;
     const char *embed, *positions, *embed_norm, *layers, *final_norm, *head;
     const char *attn_norm, *attn_out_norm, *attn_sum_norm;
     const char *ffn_norm, *ffn_out_norm, *ffn_sum_norm;
@@ -183,6 +205,8 @@ struct twp_form {
     bool is_qkv_grouped; /* instead: for each key-value head its q's, k, v */
     bool is_transposed;  /* layers' weights are [in][out] (GPT-2's Conv1D) */
     bool has_qkv_bias, has_o_bias, has_ffn_bias, has_norm_bias, has_head_bias;
+    bool is_norm_bare; /* norms have no weights */
+    bool is_parallel;  /* of all layers */
     bool is_tied;
 };
 /* Binds all that the form names. */

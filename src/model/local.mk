@@ -3,6 +3,10 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%reldir%/bind.c %reldir%/bind_form.c %reldir%/derive.c \
 	%reldir%/facts.c %reldir%/families.c %reldir%/family.h \
+	%reldir%/family_bloom.c %reldir%/family_falcon.c \
+	%reldir%/family_gpt2.c %reldir%/family_gpt_neox.c \
+	%reldir%/family_gptj.c %reldir%/family_nemotron.c \
+	%reldir%/family_opt.c %reldir%/family_phi.c %reldir%/positions.c \
 	%reldir%/family_cohere.c %reldir%/family_gemma.c \
 	%reldir%/family_llama.c %reldir%/family_llama.h \
 	%reldir%/family_mistral.c %reldir%/family_olmo2.c \
