@@ -49,16 +49,34 @@ struct twp_gguf_making {
 typedef enum tw_status twp_gguf_more_fn(struct twp_gguf_making *making,
                                         struct tw_error *err);
 
+/* A field that is true where a tensor is there (or, is_when_absent, is not). */
+struct twp_gguf_presence {
+    const char *field, *tensor; /* field NULL: the end */
+    bool is_when_absent;
+};
+
 struct twp_gguf_arch {
     const char *name;       /* general.architecture */
     const char *model_type; /* Hugging Face's */
+    const char *only_with;  /* a tensor that this row is for, or NULL */
     const struct twp_gguf_field *fields, *more_fields;
-    const char *activation_field; /* "hidden_act" */
+    const char *width_field; /* the rows of blk.0.ffn_up, or NULL: a key */
+    const char *activation_field; /* "hidden_act"; NULL: the family's */
     const char *activation;       /* what llama.cpp runs */
     bool has_rope;
+    const struct twp_gguf_presence *presences; /* or NULL */
     const struct twp_gguf_name *names, *more_names;
     twp_gguf_more_fn *more; /* or NULL */
 };
+
+/* Rows of the table, ended by a row without a name. */
+extern const struct twp_gguf_arch twp_gguf_llama_likes[];
+extern const struct twp_gguf_arch twp_gguf_gpt_likes[];
+
+/* The tables' last rows. */
+#define TWP_GGUF_NO_FIELD    {NULL, NULL, TWP_FIELD_INT, true}
+#define TWP_GGUF_NO_NAME     {NULL, NULL, TWP_UNDO_NONE}
+#define TWP_GGUF_NO_PRESENCE {NULL, NULL, false}
 
 /* The row of general.architecture, or TW_ERR_UNSUPPORTED listing the table. */
 TW_MUST_USE enum tw_status twp_gguf_arch_find(const struct tw_gguf *gguf,
@@ -74,6 +92,10 @@ TW_MUST_USE enum tw_status twp_gguf_number(const struct twp_gguf_making *making,
                                            const char *key, int64_t fallback,
                                            int64_t *number,
                                            struct tw_error *err);
+/* The same for a real number. */
+TW_MUST_USE enum tw_status
+twp_gguf_real_number(const struct twp_gguf_making *making, const char *key,
+                     double fallback, double *number, struct tw_error *err);
 /* Sets the fields of a table that ends with field NULL. */
 TW_MUST_USE enum tw_status
 twp_gguf_put_fields(struct twp_gguf_making *making,

@@ -63,6 +63,18 @@ enum tw_status twp_gguf_number(const struct twp_gguf_making *making,
     return wrong(making, key, "an integer, the same for all layers", err);
 }
 
+enum tw_status twp_gguf_real_number(const struct twp_gguf_making *making,
+                                    const char *key, double fallback,
+                                    double *number, struct tw_error *err)
+{
+    const char *full;
+    const struct twp_gguf_value *value = twp_gguf_key(making, key, &full);
+    *number = fallback;
+    if (!value || twp_gguf_real(value, number))
+        return TW_OK;
+    return wrong(making, key, "a number", err);
+}
+
 static enum tw_status put_field(struct twp_gguf_making *making,
                                 const struct twp_gguf_field *field,
                                 struct tw_error *err)
@@ -122,6 +134,8 @@ static enum tw_status put_activation(struct twp_gguf_making *making,
     const char *full, *text, *field = making->arch->activation_field;
     size_t size;
     char assumed[KEY_BYTES];
+    if (!field)
+        return TW_OK;
     const struct twp_gguf_value *value =
         twp_gguf_key(making, ".hidden_activation", &full);
     if (!value) {
@@ -139,22 +153,16 @@ static enum tw_status put_activation(struct twp_gguf_making *making,
     return twp_config_put(making->config, field, json, full, err);
 }
 
-/* What the tensors tell: vocabulary, a head of its own, biases. */
-static enum tw_status put_from_tensors(struct twp_gguf_making *making,
-                                       struct tw_error *err)
+/* What the tensors tell: vocabulary, width, a head of its own, biases. */
+static enum tw_status put_sizes(struct twp_gguf_making *making,
+                                struct tw_error *err)
 {
-    static const struct {
-        const char *field, *tensor;
-        bool is_when_absent;
-    } facts[] = {
-        {"tie_word_embeddings", "output.weight", true},
-        {"attention_bias", "blk.0.attn_q.bias", false},
-        {"mlp_bias", "blk.0.ffn_up.bias", false},
-    };
     const struct tw_gguf *gguf = making->gguf;
-    char origin[KEY_BYTES];
+    const char *width = making->arch->width_field;
     const struct twp_gguf_tensor *embed =
         twp_gguf_tensor(gguf, "token_embd.weight");
+    const struct twp_gguf_tensor *up =
+        twp_gguf_tensor(gguf, "blk.0.ffn_up.weight");
     if (!embed || embed->dims != 2)
         return tw_error_set(err, TW_ERR_FORMAT,
                             "%s: no matrix 'token_embd.weight': only a "
@@ -163,16 +171,45 @@ static enum tw_status put_from_tensors(struct twp_gguf_making *making,
     enum tw_status status = twp_config_put(
         making->config, "vocab_size", json_integer(embed->shape[0]),
         "rows of token_embd.weight", err);
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        bool is_there = twp_gguf_tensor(gguf, facts[i].tensor) != NULL;
-        snprintf(origin, sizeof origin, "%s %s",
-                 is_there ? "has" : "no", facts[i].tensor);
-        if (status == TW_OK)
-            status = twp_config_put(
-                making->config, facts[i].field,
-                json_boolean(is_there != facts[i].is_when_absent), origin,
-                err);
+    if (status != TW_OK || !width)
+        return status;
+    if (!up || up->dims != 2)
+        return tw_error_set(err, TW_ERR_FORMAT,
+                            "%s: no matrix 'blk.0.ffn_up.weight'",
+                            gguf->file[0].name);
+    return twp_config_put(making->config, width, json_integer(up->shape[0]),
+                          "rows of blk.0.ffn_up.weight", err);
+}
+
+static enum tw_status put_presences(struct twp_gguf_making *making,
+                                    const struct twp_gguf_presence *presence,
+                                    struct tw_error *err)
+{
+    enum tw_status status = TW_OK;
+    for (; presence && presence->field && status == TW_OK; presence++) {
+        char origin[KEY_BYTES];
+        bool is_there =
+            twp_gguf_tensor(making->gguf, presence->tensor) != NULL;
+        snprintf(origin, sizeof origin, "%s %s", is_there ? "has" : "no",
+                 presence->tensor);
+        status = twp_config_put(
+            making->config, presence->field,
+            json_boolean(is_there != presence->is_when_absent), origin, err);
     }
+    return status;
+}
+
+static enum tw_status refuse_mixture(const struct twp_gguf_making *making,
+                                     struct tw_error *err)
+{
+    int64_t experts = 0;
+    enum tw_status status =
+        twp_gguf_number(making, ".expert_count", 0, &experts, err);
+    if (status == TW_OK && experts > 0)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "%s: a mixture of %lld experts, which is not "
+                            "supported",
+                            making->gguf->file[0].name, (long long)experts);
     return status;
 }
 
@@ -181,11 +218,17 @@ static enum tw_status fill(struct twp_gguf_making *making, struct tw_error *err)
     static const struct twp_gguf_field common[] = {
         {"bos_token_id", "tokenizer.ggml.bos_token_id", TWP_FIELD_INT, true},
         {"eos_token_id", "tokenizer.ggml.eos_token_id", TWP_FIELD_INT, true},
-        {NULL, NULL, TWP_FIELD_INT, true},
+        TWP_GGUF_NO_FIELD,
+    };
+    static const struct twp_gguf_presence tied[] = {
+        {"tie_word_embeddings", "output.weight", true},
+        TWP_GGUF_NO_PRESENCE,
     };
     const struct twp_gguf_arch *arch = making->arch;
-    enum tw_status status = twp_gguf_constant(
-        making, "model_type", json_string(arch->model_type), err);
+    enum tw_status status = refuse_mixture(making, err);
+    if (status == TW_OK)
+        status = twp_gguf_constant(making, "model_type",
+                                   json_string(arch->model_type), err);
     if (status == TW_OK)
         status = twp_gguf_put_fields(making, arch->fields, err);
     if (status == TW_OK)
@@ -193,7 +236,11 @@ static enum tw_status fill(struct twp_gguf_making *making, struct tw_error *err)
     if (status == TW_OK)
         status = put_activation(making, err);
     if (status == TW_OK)
-        status = put_from_tensors(making, err);
+        status = put_sizes(making, err);
+    if (status == TW_OK)
+        status = put_presences(making, tied, err);
+    if (status == TW_OK)
+        status = put_presences(making, arch->presences, err);
     if (status == TW_OK && arch->has_rope)
         status = twp_gguf_rope(making, err);
     if (status == TW_OK && arch->more)

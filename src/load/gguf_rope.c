@@ -12,11 +12,11 @@
 
 static const struct twp_gguf_field plain_fields[] = {
     {FIELD("rope_theta"), ".rope.freq_base", TWP_FIELD_REAL, true},
-    {NULL, NULL, TWP_FIELD_INT, true},
+    TWP_GGUF_NO_FIELD,
 };
 static const struct twp_gguf_field linear_fields[] = {
     {FIELD("factor"), ".rope.scaling.factor", TWP_FIELD_REAL, false},
-    {NULL, NULL, TWP_FIELD_INT, true},
+    TWP_GGUF_NO_FIELD,
 };
 static const struct twp_gguf_field yarn_fields[] = {
     {FIELD("factor"), ".rope.scaling.factor", TWP_FIELD_REAL, false},
@@ -26,7 +26,7 @@ static const struct twp_gguf_field yarn_fields[] = {
     {FIELD("beta_slow"), ".rope.scaling.yarn_beta_slow", TWP_FIELD_REAL, true},
     {FIELD("attention_factor"), ".rope.scaling.yarn_attn_factor",
      TWP_FIELD_REAL, true},
-    {NULL, NULL, TWP_FIELD_INT, true},
+    TWP_GGUF_NO_FIELD,
 };
 
 static const struct {
@@ -47,7 +47,7 @@ static enum tw_status put_scaling(struct twp_gguf_making *making,
 {
     static const struct twp_gguf_field older[] = {
         {FIELD("factor"), ".rope.scale_linear", TWP_FIELD_REAL, false},
-        {NULL, NULL, TWP_FIELD_INT, true},
+        TWP_GGUF_NO_FIELD,
     };
     const char *full = NULL, *text = "";
     size_t size = 0;

@@ -219,7 +219,7 @@ static enum tw_status with_argument(struct tw_model *model, const char *name,
 static const char *origin_of_activation(const struct tw_model *model)
 {
     static const char *const fields[] = {"hidden_act", "hidden_activation",
-                                         "activation_function"};
+                                         "activation_function", "activation"};
     const char *origin = NULL;
     for (size_t i = 0; i < sizeof fields / sizeof *fields && !origin; i++)
         origin = tw_config_origin(model->checkpoint.config, fields[i]);
