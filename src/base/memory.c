@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,13 @@ static int64_t allocations_left = -1;
 void tw_alloc_fail_after(int64_t count)
 {
     allocations_left = count;
+}
+
+static _Atomic uint64_t bytes_asked;
+
+uint64_t tw_alloc_total(void)
+{
+    return bytes_asked;
 }
 
 static int is_refused(void)
@@ -31,6 +39,7 @@ static int multiply(size_t count, size_t size, size_t *bytes)
         return -1;
     if (*bytes == 0)
         *bytes = 1;
+    atomic_fetch_add_explicit(&bytes_asked, *bytes, memory_order_relaxed);
     return 0;
 }
 

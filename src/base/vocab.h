@@ -43,7 +43,10 @@ struct tw_vocab {
     enum tw_vocab_switch add_bos, add_eos;
     enum tw_vocab_switch add_space_prefix, remove_extra_whitespaces;
 };
-#define TW_VOCAB_INIT {.bos = -1, .eos = -1, .unk = -1, .pad = -1}
+#define TW_VOCAB_INIT                                                          \
+    {                                                                          \
+        .bos = -1, .eos = -1, .unk = -1, .pad = -1                             \
+    }
 
 #ifdef __cplusplus
 }

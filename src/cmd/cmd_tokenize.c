@@ -41,7 +41,8 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
                                                &r->wants_help, NULL, 0, err);
     if (status != TW_OK || r->wants_help)
         return status;
-    if ((!r->model && !r->tokenizer) || (r->files.count > 0) == (r->prompt != NULL))
+    if ((!r->model && !r->tokenizer) ||
+        (r->files.count > 0) == (r->prompt != NULL))
         return tw_error_set(err, TW_ERR_USAGE,
                             "give -m MODEL and one of -f FILE, -p TEXT");
     return TW_OK;

@@ -52,15 +52,14 @@ enum tw_status twp_arena_claim(struct tw_arena *arena, size_t count,
 static enum tw_status add_block(struct tw_arena *arena, size_t bytes,
                                 struct tw_error *err)
 {
-    size_t size = arena->left / 16 < BLOCK_BYTES ? arena->left / 16
-                                                 : BLOCK_BYTES;
+    size_t size =
+        arena->left / 16 < BLOCK_BYTES ? arena->left / 16 : BLOCK_BYTES;
     if (size < bytes)
         size = bytes;
     enum tw_status status = twp_arena_claim(arena, size, 1, err);
     if (status != TW_OK)
         return status;
-    struct tw_arena_block *block =
-        tw_calloc(1, sizeof *block + size);
+    struct tw_arena_block *block = tw_calloc(1, sizeof *block + size);
     if (!block)
         return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
                             arena->name);

@@ -92,8 +92,8 @@ static enum tw_status open_gguf(const char *path, int threads,
     if (status == TW_OK)
         status = twp_gguf_config(found->gguf, arch, &found->config, err);
     if (status == TW_OK)
-        status = twp_gguf_tensors(found->gguf, arch, threads, &found->tensors,
-                                  err);
+        status =
+            twp_gguf_tensors(found->gguf, arch, threads, &found->tensors, err);
     return status;
 }
 

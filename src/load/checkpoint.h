@@ -25,14 +25,14 @@ struct tw_checkpoint {
 };
 
 /* model: a directory, a file inside one (config.json, *.safetensors, *.bin,
- * *.gguf), or org/name found offline in the Hugging Face cache ($HF_HUB_CACHE, else
- * $HF_HOME/hub, else ~/.cache/huggingface/hub; refs/main, else the newest
+ * *.gguf), or org/name found offline in the Hugging Face cache ($HF_HUB_CACHE,
+ * else $HF_HOME/hub, else ~/.cache/huggingface/hub; refs/main, else the newest
  * snapshot). A GGUF file's config and tensor names are turned into those of the
  * Hugging Face form, its quantised tensors into floats by `threads` threads,
- * and llama.cpp's changes to tensors undone. Returns TW_OK, TW_ERR_NOT_FOUND saying where it looked, or the
- * error of the part that failed. Close with tw_checkpoint_close. */
-TW_MUST_USE enum tw_status tw_checkpoint_open(const char *model,
-                                              int threads,
+ * and llama.cpp's changes to tensors undone. Returns TW_OK, TW_ERR_NOT_FOUND
+ * saying where it looked, or the error of the part that failed. Close with
+ * tw_checkpoint_close. */
+TW_MUST_USE enum tw_status tw_checkpoint_open(const char *model, int threads,
                                               struct tw_checkpoint *checkpoint,
                                               struct tw_error *err);
 void tw_checkpoint_close(struct tw_checkpoint *checkpoint);

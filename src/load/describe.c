@@ -41,9 +41,9 @@ void tw_checkpoint_describe(const struct tw_checkpoint *checkpoint, char *text,
         kinds[k].type = type;
         kinds[k].count++;
     }
-    size_t used = (size_t)snprintf(text, size, "%s, %zu file%s:",
-                                   format_of(checkpoint), tensors->files,
-                                   tensors->files == 1 ? "" : "s");
+    size_t used =
+        (size_t)snprintf(text, size, "%s, %zu file%s:", format_of(checkpoint),
+                         tensors->files, tensors->files == 1 ? "" : "s");
     for (int k = 0; k < KINDS && kinds[k].type && used < size; k++)
         used += (size_t)snprintf(text + used, size - used, "%s %zu %s",
                                  k ? "," : "", kinds[k].count, kinds[k].type);

@@ -193,9 +193,9 @@ enum tw_status tw_checkpoint_find(const char *model, char **directory,
     else if (is_hub_name(model))
         status = find_in_cache(model, &found, err);
     else
-        status = tw_error_set(err, TW_ERR_NOT_FOUND,
-                              "'%.300s' is no directory, file or org/name",
-                              model);
+        status =
+            tw_error_set(err, TW_ERR_NOT_FOUND,
+                         "'%.300s' is no directory, file or org/name", model);
     if (status != TW_OK)
         return status;
     char *resolved = realpath(found, NULL);

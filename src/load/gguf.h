@@ -22,8 +22,7 @@ struct tw_gguf; /* opaque */
  * others stand beside it). Returns TW_OK; TW_ERR_FORMAT naming file and cause;
  * TW_ERR_UNSUPPORTED for a version or tensor type that is not read;
  * TW_ERR_NOT_FOUND for a missing part. */
-TW_MUST_USE enum tw_status tw_gguf_open(const char *path,
-                                        struct tw_gguf **gguf,
+TW_MUST_USE enum tw_status tw_gguf_open(const char *path, struct tw_gguf **gguf,
                                         struct tw_error *err);
 void tw_gguf_close(struct tw_gguf *gguf);
 

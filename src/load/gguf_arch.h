@@ -16,7 +16,7 @@ extern "C" {
 /* What the converter did to a tensor and loading undoes. */
 enum twp_gguf_undo {
     TWP_UNDO_NONE,
-    TWP_UNDO_ROPE_Q,    /* rotary pairs side by side: half-split again */
+    TWP_UNDO_ROPE_Q, /* rotary pairs side by side: half-split again */
     TWP_UNDO_ROPE_K,
     TWP_UNDO_QKV,       /* all q, all k, all v: by groups of heads again */
     TWP_UNDO_PLUS_ONE,  /* a norm's weight + 1 */
@@ -60,7 +60,7 @@ struct twp_gguf_arch {
     const char *model_type; /* Hugging Face's */
     const char *only_with;  /* a tensor that this row is for, or NULL */
     const struct twp_gguf_field *fields, *more_fields;
-    const char *width_field; /* the rows of blk.0.ffn_up, or NULL: a key */
+    const char *width_field;      /* the rows of blk.0.ffn_up, or NULL: a key */
     const char *activation_field; /* "hidden_act"; NULL: the family's */
     const char *activation;       /* what llama.cpp runs */
     bool has_rope;
@@ -74,9 +74,18 @@ extern const struct twp_gguf_arch twp_gguf_llama_likes[];
 extern const struct twp_gguf_arch twp_gguf_gpt_likes[];
 
 /* The tables' last rows. */
-#define TWP_GGUF_NO_FIELD    {NULL, NULL, TWP_FIELD_INT, true}
-#define TWP_GGUF_NO_NAME     {NULL, NULL, TWP_UNDO_NONE}
-#define TWP_GGUF_NO_PRESENCE {NULL, NULL, false}
+#define TWP_GGUF_NO_FIELD                                                      \
+    {                                                                          \
+        NULL, NULL, TWP_FIELD_INT, true                                        \
+    }
+#define TWP_GGUF_NO_NAME                                                       \
+    {                                                                          \
+        NULL, NULL, TWP_UNDO_NONE                                              \
+    }
+#define TWP_GGUF_NO_PRESENCE                                                   \
+    {                                                                          \
+        NULL, NULL, false                                                      \
+    }
 
 /* The row of general.architecture, or TW_ERR_UNSUPPORTED listing the table. */
 TW_MUST_USE enum tw_status twp_gguf_arch_find(const struct tw_gguf *gguf,
@@ -117,11 +126,9 @@ TW_MUST_USE enum tw_status twp_gguf_rope(struct twp_gguf_making *making,
 /* Every tensor under its Hugging Face name, blocks turned into floats and the
  * converter's changes undone, in `threads` threads. Names and mapped data are
  * the gguf's, which must outlive the set. */
-TW_MUST_USE enum tw_status twp_gguf_tensors(struct tw_gguf *gguf,
-                                            const struct twp_gguf_arch *arch,
-                                            int threads,
-                                            struct tw_tensors *tensors,
-                                            struct tw_error *err);
+TW_MUST_USE enum tw_status
+twp_gguf_tensors(struct tw_gguf *gguf, const struct twp_gguf_arch *arch,
+                 int threads, struct tw_tensors *tensors, struct tw_error *err);
 
 #ifdef __cplusplus
 }

@@ -56,9 +56,8 @@ enum tw_status twp_gguf_number(const struct twp_gguf_making *making,
     *number = fallback;
     if (!value)
         return TW_OK;
-    if (value->kind == TWP_GGUF_ARRAY
-            ? all_items(value, number)
-            : twp_gguf_int(value, number))
+    if (value->kind == TWP_GGUF_ARRAY ? all_items(value, number)
+                                      : twp_gguf_int(value, number))
         return TW_OK;
     return wrong(making, key, "an integer, the same for all layers", err);
 }
@@ -168,9 +167,9 @@ static enum tw_status put_sizes(struct twp_gguf_making *making,
                             "%s: no matrix 'token_embd.weight': only a "
                             "vocabulary, or no language model",
                             gguf->file[0].name);
-    enum tw_status status = twp_config_put(
-        making->config, "vocab_size", json_integer(embed->shape[0]),
-        "rows of token_embd.weight", err);
+    enum tw_status status = twp_config_put(making->config, "vocab_size",
+                                           json_integer(embed->shape[0]),
+                                           "rows of token_embd.weight", err);
     if (status != TW_OK || !width)
         return status;
     if (!up || up->dims != 2)
@@ -188,8 +187,7 @@ static enum tw_status put_presences(struct twp_gguf_making *making,
     enum tw_status status = TW_OK;
     for (; presence && presence->field && status == TW_OK; presence++) {
         char origin[KEY_BYTES];
-        bool is_there =
-            twp_gguf_tensor(making->gguf, presence->tensor) != NULL;
+        bool is_there = twp_gguf_tensor(making->gguf, presence->tensor) != NULL;
         snprintf(origin, sizeof origin, "%s %s", is_there ? "has" : "no",
                  presence->tensor);
         status = twp_config_put(

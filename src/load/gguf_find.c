@@ -82,8 +82,7 @@ enum tw_status tw_gguf_find(const char *model, char **path,
         if (!is_gguf_name(model))
             return TW_OK;
         *path = tw_strdup(model);
-        return *path ? TW_OK
-                     : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+        return *path ? TW_OK : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     }
     enum tw_status status = tw_checkpoint_find(model, &directory, &name, err);
     if (status == TW_OK && !twp_has_weights(directory))

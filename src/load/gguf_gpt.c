@@ -7,9 +7,15 @@
 #include "load/config_internal.h"
 #include "load/gguf_arch.h"
 
-#define INT(field, key)        {field, key, TWP_FIELD_INT, false}
-#define MAYBE_REAL(field, key) {field, key, TWP_FIELD_REAL, true}
-#define EPS                    ".attention.layer_norm_epsilon"
+#define INT(field, key)                                                        \
+    {                                                                          \
+        field, key, TWP_FIELD_INT, false                                       \
+    }
+#define MAYBE_REAL(field, key)                                                 \
+    {                                                                          \
+        field, key, TWP_FIELD_REAL, true                                       \
+    }
+#define EPS ".attention.layer_norm_epsilon"
 
 static const struct twp_gguf_field gpt2_fields[] = {
     INT("n_layer", ".block_count"),
@@ -73,8 +79,7 @@ static const struct twp_gguf_name gpt2_names[] = {
 };
 static const struct twp_gguf_name bloom_names[] = {
     {"token_embd", "transformer.word_embeddings", TWP_UNDO_NONE},
-    {"token_embd_norm", "transformer.word_embeddings_layernorm",
-     TWP_UNDO_NONE},
+    {"token_embd_norm", "transformer.word_embeddings_layernorm", TWP_UNDO_NONE},
     {"output_norm", "transformer.ln_f", TWP_UNDO_NONE},
     {"output", "lm_head", TWP_UNDO_NONE},
     {"blk.%.attn_norm", H("input_layernorm"), TWP_UNDO_NONE},
@@ -129,8 +134,8 @@ static enum tw_status more_falcon(struct twp_gguf_making *making,
                                   struct tw_error *err)
 {
     int64_t kv_heads = 1;
-    enum tw_status status = twp_gguf_number(
-        making, ".attention.head_count_kv", 1, &kv_heads, err);
+    enum tw_status status =
+        twp_gguf_number(making, ".attention.head_count_kv", 1, &kv_heads, err);
     if (status == TW_OK)
         status = twp_config_put(making->config, "new_decoder_architecture",
                                 json_boolean(kv_heads > 1),
@@ -144,18 +149,21 @@ static enum tw_status more_falcon(struct twp_gguf_making *making,
     if (status == TW_OK)
         status = twp_gguf_constant(making, "alibi", json_false(), err);
     if (status == TW_OK)
-        status = twp_config_put(
-            making->config, "num_ln_in_parallel_attn",
-            json_integer(making->arch->only_with ? 2 : 1),
-            "whether there is a blk.0.attn_norm_2.weight", err);
+        status =
+            twp_config_put(making->config, "num_ln_in_parallel_attn",
+                           json_integer(making->arch->only_with ? 2 : 1),
+                           "whether there is a blk.0.attn_norm_2.weight", err);
     return status;
 }
 
 #define FALCON(...)                                                            \
-    {"falcon", "falcon", .fields = falcon_fields,                              \
-     .width_field = "ffn_hidden_size", .activation_field = "activation",       \
-     .activation = "gelu", .has_rope = true, .presences = falcon_bias,         \
-     .names = bloom_names, .more = more_falcon, __VA_ARGS__}
+    {                                                                          \
+        "falcon", "falcon",                                                    \
+            .fields = falcon_fields, .width_field = "ffn_hidden_size",         \
+            .activation_field = "activation", .activation = "gelu",            \
+            .has_rope = true, .presences = falcon_bias, .names = bloom_names,  \
+            .more = more_falcon, __VA_ARGS__                                   \
+    }
 
 const struct twp_gguf_arch twp_gguf_gpt_likes[] = {
     {"gpt2", "gpt2", .fields = gpt2_fields, .width_field = "n_inner",
@@ -165,11 +173,10 @@ const struct twp_gguf_arch twp_gguf_gpt_likes[] = {
      .width_field = "intermediate_size", .activation_field = "hidden_act",
      .activation = "gelu", .has_rope = true, .presences = qkv_bias,
      .names = neox_names},
-    {"phi2", "phi", .fields = hidden_fields,
-     .width_field = "intermediate_size", .activation_field = "hidden_act",
-     .activation = "gelu_new", .has_rope = true, .names = phi2_names},
-    FALCON(.only_with = "blk.0.attn_norm_2.weight",
-           .more_names = falcon_norms),
+    {"phi2", "phi", .fields = hidden_fields, .width_field = "intermediate_size",
+     .activation_field = "hidden_act", .activation = "gelu_new",
+     .has_rope = true, .names = phi2_names},
+    FALCON(.only_with = "blk.0.attn_norm_2.weight", .more_names = falcon_norms),
     FALCON(.only_with = NULL),
     {"bloom", "bloom", .fields = bloom_fields, .names = bloom_names},
     {.name = NULL},

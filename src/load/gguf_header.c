@@ -272,9 +272,8 @@ static enum tw_status take_tensors(struct cursor *c, uint64_t count)
     uint64_t *offset = NULL;
     if (count > (uint64_t)(c->end - c->at) / LEAST_TENSOR_BYTES)
         return bad(c, "more tensors than the file has room for");
-    enum tw_status status = twp_arena_get(&f->arena, (size_t)count,
-                                          sizeof *f->tensor, &f->tensor,
-                                          c->err);
+    enum tw_status status = twp_arena_get(
+        &f->arena, (size_t)count, sizeof *f->tensor, &f->tensor, c->err);
     if (status == TW_OK)
         status = twp_arena_get(&f->arena, (size_t)count, sizeof *offset,
                                &offset, c->err);

@@ -19,9 +19,20 @@ extern "C" {
 
 /* The format's value types. */
 enum twp_gguf_kind {
-    TWP_GGUF_U8, TWP_GGUF_I8, TWP_GGUF_U16, TWP_GGUF_I16, TWP_GGUF_U32,
-    TWP_GGUF_I32, TWP_GGUF_F32, TWP_GGUF_BOOL, TWP_GGUF_TEXT, TWP_GGUF_ARRAY,
-    TWP_GGUF_U64, TWP_GGUF_I64, TWP_GGUF_F64, TWP_GGUF_KINDS
+    TWP_GGUF_U8,
+    TWP_GGUF_I8,
+    TWP_GGUF_U16,
+    TWP_GGUF_I16,
+    TWP_GGUF_U32,
+    TWP_GGUF_I32,
+    TWP_GGUF_F32,
+    TWP_GGUF_BOOL,
+    TWP_GGUF_TEXT,
+    TWP_GGUF_ARRAY,
+    TWP_GGUF_U64,
+    TWP_GGUF_I64,
+    TWP_GGUF_F64,
+    TWP_GGUF_KINDS
 };
 
 /* A key and its value; kind ARRAY: count items of kind `item`. */
@@ -33,12 +44,12 @@ struct twp_gguf_value {
 };
 
 struct twp_gguf_tensor {
-    const char *name;     /* in the arena */
+    const char *name; /* in the arena */
     const struct tw_gguf_type *type;
     int dims;
-    int64_t shape[4];     /* row-major: the file's order turned round */
+    int64_t shape[4]; /* row-major: the file's order turned round */
     int64_t elements;
-    const uint8_t *data;  /* in the map, within the file */
+    const uint8_t *data; /* in the map, within the file */
     uint64_t bytes;
 };
 

@@ -8,9 +8,18 @@
 #include "load/config_internal.h"
 #include "load/gguf_arch.h"
 
-#define INT(field, key)        {field, key, TWP_FIELD_INT, false}
-#define MAYBE_INT(field, key)  {field, key, TWP_FIELD_INT, true}
-#define MAYBE_REAL(field, key) {field, key, TWP_FIELD_REAL, true}
+#define INT(field, key)                                                        \
+    {                                                                          \
+        field, key, TWP_FIELD_INT, false                                       \
+    }
+#define MAYBE_INT(field, key)                                                  \
+    {                                                                          \
+        field, key, TWP_FIELD_INT, true                                        \
+    }
+#define MAYBE_REAL(field, key)                                                 \
+    {                                                                          \
+        field, key, TWP_FIELD_REAL, true                                       \
+    }
 
 static const struct twp_gguf_field sizes[] = {
     INT("num_hidden_layers", ".block_count"),
@@ -138,10 +147,8 @@ static const struct twp_gguf_name phi3_names[] = {
     TWP_GGUF_NO_NAME,
 };
 static const struct twp_gguf_name stablelm_names[] = {
-    {"blk.%.attn_q_norm", LAYER("self_attn.q_layernorm.norms"),
-     TWP_UNDO_STACK},
-    {"blk.%.attn_k_norm", LAYER("self_attn.k_layernorm.norms"),
-     TWP_UNDO_STACK},
+    {"blk.%.attn_q_norm", LAYER("self_attn.q_layernorm.norms"), TWP_UNDO_STACK},
+    {"blk.%.attn_k_norm", LAYER("self_attn.k_layernorm.norms"), TWP_UNDO_STACK},
     TWP_GGUF_NO_NAME,
 };
 
@@ -207,8 +214,8 @@ static enum tw_status more_minicpm(struct twp_gguf_making *making,
         status = twp_gguf_number(making, ".embedding_length", 0, &width, err);
     double root = sqrt((double)(layers > 0 ? layers : 1));
     if (status == TW_OK)
-        status = twp_gguf_real_number(making, ".embedding_scale", 12, &embed,
-                                      err);
+        status =
+            twp_gguf_real_number(making, ".embedding_scale", 12, &embed, err);
     if (status == TW_OK)
         status = twp_gguf_real_number(making, ".residual_scale", 1.4 / root,
                                       &branch, err);
@@ -225,9 +232,9 @@ static enum tw_status more_minicpm(struct twp_gguf_making *making,
          head > 0 ? (double)width / head : 0},
     };
     for (int i = 0; i < 3 && status == TW_OK; i++)
-        status = twp_config_put(making->config, fields[i].field,
-                                json_real(fields[i].value), fields[i].origin,
-                                err);
+        status =
+            twp_config_put(making->config, fields[i].field,
+                           json_real(fields[i].value), fields[i].origin, err);
     return status;
 }
 
@@ -249,15 +256,15 @@ const struct twp_gguf_arch twp_gguf_llama_likes[] = {
      .more = more_gemma2},
     {"gemma3", "gemma3_text", COMMON, GELU, .more_fields = gemma3_fields,
      .more_names = gemma2_names, .more = more_gemma3},
-    {"phi3", "phi3", COMMON, SILU, .has_rope = true,
-     .more_fields = phi3_fields, .more_names = phi3_names},
+    {"phi3", "phi3", COMMON, SILU, .has_rope = true, .more_fields = phi3_fields,
+     .more_names = phi3_names},
     {"olmo2", "olmo2", COMMON, SILU, .has_rope = true,
      .presences = attention_bias, .more_names = olmo2_names},
     {"stablelm", "stablelm", COMMON, SILU, .has_rope = true,
      .more_fields = layer_norm_fields, .presences = stablelm_presences,
      .more_names = stablelm_names},
-    {"smollm3", "smollm3", COMMON, SILU, .has_rope = true,
-     .presences = biases, .more_names = llama_names, .more = more_smollm3},
+    {"smollm3", "smollm3", COMMON, SILU, .has_rope = true, .presences = biases,
+     .more_names = llama_names, .more = more_smollm3},
     {"granite", "granite", COMMON, SILU, .has_rope = true,
      .more_fields = granite_fields, .presences = biases,
      .more_names = llama_names},
@@ -267,8 +274,7 @@ const struct twp_gguf_arch twp_gguf_llama_likes[] = {
      .presences = attention_bias, .more_names = llama_names,
      .more = more_minicpm},
     {"nemotron", "nemotron", COMMON, .activation_field = "hidden_act",
-     .activation = "relu2", .has_rope = true,
-     .more_fields = nemotron_fields, .presences = biases,
-     .more_names = plus_one_names},
+     .activation = "relu2", .has_rope = true, .more_fields = nemotron_fields,
+     .presences = biases, .more_names = plus_one_names},
     {.name = NULL},
 };

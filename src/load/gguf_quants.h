@@ -18,10 +18,10 @@ typedef void tw_gguf_dequant_fn(const uint8_t *block, float *out);
 
 struct tw_gguf_type {
     uint32_t id;
-    const char *name;         /* "Q4_K": static */
-    int values, bytes;        /* of a block */
+    const char *name;            /* "Q4_K": static */
+    int values, bytes;           /* of a block */
     tw_gguf_dequant_fn *dequant; /* NULL: stored as dtype */
-    enum tw_dtype dtype;      /* after loading */
+    enum tw_dtype dtype;         /* after loading */
 };
 
 /* The row of a type that is read, else NULL. */

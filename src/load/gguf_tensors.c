@@ -24,7 +24,7 @@ struct job {
     const struct twp_gguf_tensor *from;
     enum twp_gguf_undo undo;
     int64_t rows, cols, head_dim;
-    size_t item;           /* bytes of a written value */
+    size_t item; /* bytes of a written value */
     uint8_t *out;
     int64_t piece, pieces; /* the first, and how many, of all jobs' pieces */
 };
@@ -96,8 +96,8 @@ static enum tw_status rename_tensor(struct tw_gguf *gguf,
 }
 
 static enum tw_status misfit(const struct twp_gguf_file *file,
-                             const struct twp_gguf_tensor *t,
-                             const char *cause, struct tw_error *err)
+                             const struct twp_gguf_tensor *t, const char *cause,
+                             struct tw_error *err)
 {
     return tw_error_set(err, TW_ERR_FORMAT, "%s: tensor '%.200s' %s",
                         file->name, t->name, cause);
@@ -109,8 +109,7 @@ static enum tw_status fit_heads(const struct twp_gguf_file *file,
                                 struct tw_error *err)
 {
     int64_t count = 1;
-    bool is_rope =
-        job->undo == TWP_UNDO_ROPE_Q || job->undo == TWP_UNDO_ROPE_K;
+    bool is_rope = job->undo == TWP_UNDO_ROPE_Q || job->undo == TWP_UNDO_ROPE_K;
     if (job->undo == TWP_UNDO_ROPE_Q)
         count = heads->q;
     else if (job->undo == TWP_UNDO_ROPE_K)
@@ -215,8 +214,8 @@ static void run_piece(void *arg, int worker, int64_t piece)
 static void set_job(struct job *job, const struct twp_gguf_tensor *from,
                     enum twp_gguf_undo undo)
 {
-    bool is_column = from->dims == 1 && undo != TWP_UNDO_PLUS_ONE &&
-                     undo != TWP_UNDO_NONE;
+    bool is_column =
+        from->dims == 1 && undo != TWP_UNDO_PLUS_ONE && undo != TWP_UNDO_NONE;
     int64_t cols = is_column ? 1 : from->shape[from->dims - 1];
     *job = (struct job){.from = from,
                         .undo = undo,
@@ -243,8 +242,8 @@ static enum tw_status add_job(struct work *work,
     to->owned = tw_alloc_aligned((size_t)from->elements, job->item);
     if (!to->owned)
         return tw_error_set(err, TW_ERR_NOMEM,
-                            "%s: out of memory for tensor '%.200s'",
-                            file->name, from->name);
+                            "%s: out of memory for tensor '%.200s'", file->name,
+                            from->name);
     to->data = job->out = to->owned;
     if (undo == TWP_UNDO_TRANSPOSE && from->dims == 2) {
         to->shape[0] = from->shape[1];
@@ -262,14 +261,14 @@ static enum tw_status add_job(struct work *work,
 static struct tw_tensor describe(const struct twp_gguf_tensor *from,
                                  const char *name, const char *file)
 {
-    struct tw_tensor to = {
-        .name = name,
-        .dtype = from->type->dtype,
-        .stored = from->type->dequant ? from->type->name : NULL,
-        .dims = from->dims,
-        .elements = from->elements,
-        .data = from->data,
-        .file = file};
+    struct tw_tensor to = {.name = name,
+                           .dtype = from->type->dtype,
+                           .stored =
+                               from->type->dequant ? from->type->name : NULL,
+                           .dims = from->dims,
+                           .elements = from->elements,
+                           .data = from->data,
+                           .file = file};
     memcpy(to.shape, from->shape, sizeof from->shape);
     return to;
 }
@@ -309,8 +308,8 @@ static enum tw_status add_stack(struct tw_gguf *gguf, struct tw_tensors *set,
         *to = describe(from, NULL, file->name);
         to->dims = 1;
         to->shape[0] = to->elements = cols;
-        to->data = from->data +
-                   (size_t)(r * cols) * tw_dtype_size(from->type->dtype);
+        to->data =
+            from->data + (size_t)(r * cols) * tw_dtype_size(from->type->dtype);
         status = twp_arena_text(&gguf->file[0].arena, text, strlen(text),
                                 &to->name, err);
         if (status != TW_OK)
@@ -320,16 +319,16 @@ static enum tw_status add_stack(struct tw_gguf *gguf, struct tw_tensors *set,
     return TW_OK;
 }
 
-static enum tw_status add_tensor(struct tw_gguf *gguf,
-                                 const struct twp_gguf_arch *arch,
-                                 struct work *work, struct tw_tensors *set,
-                                 size_t *capacity,
-                                 const struct twp_gguf_file *file,
-                                 const struct twp_gguf_tensor *from,
-                                 struct tw_error *err)
+static enum tw_status
+add_tensor(struct tw_gguf *gguf, const struct twp_gguf_arch *arch,
+           struct work *work, struct tw_tensors *set, size_t *capacity,
+           const struct twp_gguf_file *file, const struct twp_gguf_tensor *from,
+           struct tw_error *err)
 {
     const char *name;
     enum twp_gguf_undo undo;
+    if (arch->has_rope && strncmp(from->name, "rope_factors_", 13) == 0)
+        return TW_OK; /* the config holds them */
     enum tw_status status =
         rename_tensor(gguf, arch, from->name, &name, &undo, err);
     if (status == TW_OK && undo == TWP_UNDO_STACK)

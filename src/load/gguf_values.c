@@ -10,11 +10,11 @@ static const struct {
     uint8_t bytes;
     bool is_integer, is_signed;
 } kinds[TWP_GGUF_KINDS] = {
-    [TWP_GGUF_U8] = {1, true, false},  [TWP_GGUF_I8] = {1, true, true},
-    [TWP_GGUF_U16] = {2, true, false}, [TWP_GGUF_I16] = {2, true, true},
-    [TWP_GGUF_U32] = {4, true, false}, [TWP_GGUF_I32] = {4, true, true},
-    [TWP_GGUF_U64] = {8, true, false}, [TWP_GGUF_I64] = {8, true, true},
-    [TWP_GGUF_F32] = {4, false, true}, [TWP_GGUF_F64] = {8, false, true},
+    [TWP_GGUF_U8] = {1, true, false},    [TWP_GGUF_I8] = {1, true, true},
+    [TWP_GGUF_U16] = {2, true, false},   [TWP_GGUF_I16] = {2, true, true},
+    [TWP_GGUF_U32] = {4, true, false},   [TWP_GGUF_I32] = {4, true, true},
+    [TWP_GGUF_U64] = {8, true, false},   [TWP_GGUF_I64] = {8, true, true},
+    [TWP_GGUF_F32] = {4, false, true},   [TWP_GGUF_F64] = {8, false, true},
     [TWP_GGUF_BOOL] = {1, false, false},
 };
 

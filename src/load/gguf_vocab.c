@@ -131,8 +131,7 @@ enum tw_status tw_gguf_vocab(struct tw_gguf *gguf, struct tw_vocab *out,
 {
     struct twp_gguf_file *file = &gguf->file[0];
     struct tw_vocab vocab = TW_VOCAB_INIT;
-    enum tw_status status =
-        take_text(file, PREFIX "model", &vocab.model, err);
+    enum tw_status status = take_text(file, PREFIX "model", &vocab.model, err);
     if (status == TW_OK && !vocab.model)
         return tw_error_set(err, TW_ERR_NOT_FOUND,
                             "%s: holds no tokenizer (no key " PREFIX
@@ -141,16 +140,16 @@ enum tw_status tw_gguf_vocab(struct tw_gguf *gguf, struct tw_vocab *out,
     if (status == TW_OK)
         status = take_text(file, PREFIX "pre", &vocab.pre, err);
     if (status == TW_OK)
-        status = take_texts(file, PREFIX "tokens", &vocab.piece, &vocab.pieces,
-                            err);
+        status =
+            take_texts(file, PREFIX "tokens", &vocab.piece, &vocab.pieces, err);
     if (status == TW_OK && (vocab.pieces < 1 || vocab.pieces > INT32_MAX))
         status = wrong(file, PREFIX "tokens", "there, or absurd", err);
     if (status == TW_OK)
-        status = take_texts(file, PREFIX "merges", &vocab.merge, &vocab.merges,
-                            err);
+        status =
+            take_texts(file, PREFIX "merges", &vocab.merge, &vocab.merges, err);
     if (status == TW_OK)
-        status = take_numbers(file, PREFIX "scores", TWP_GGUF_F32,
-                              vocab.pieces, &vocab.score, err);
+        status = take_numbers(file, PREFIX "scores", TWP_GGUF_F32, vocab.pieces,
+                              &vocab.score, err);
     if (status == TW_OK)
         status = take_numbers(file, PREFIX "token_type", TWP_GGUF_I32,
                               vocab.pieces, &vocab.type, err);

@@ -46,8 +46,7 @@ TW_MUST_USE enum tw_status twp_header_parse(struct tw_tensor_file *file,
 /* As twp_header_parse, for PyTorch's zip form (torch_bin.c). */
 TW_MUST_USE enum tw_status twp_torch_parse(struct tw_tensor_file *file,
                                            struct tw_tensor **tensors,
-                                           size_t *count,
-                                           struct tw_error *err);
+                                           size_t *count, struct tw_error *err);
 
 /* Whether a name ends as a file of tensors does, and as PyTorch's. */
 bool twp_is_weights(const char *name);

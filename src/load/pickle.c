@@ -84,7 +84,8 @@ static enum tw_status op_nothing(struct twp_pickle_machine *m, int bytes)
 
 static enum tw_status op_kind(struct twp_pickle_machine *m, int kind)
 {
-    return push(m, (struct twp_pickle_value){.kind = (enum twp_pickle_kind)kind});
+    return push(m,
+                (struct twp_pickle_value){.kind = (enum twp_pickle_kind)kind});
 }
 
 static enum tw_status op_bool(struct twp_pickle_machine *m, int is_true)
@@ -328,8 +329,8 @@ static enum tw_status op_global(struct twp_pickle_machine *m, int unused)
     if (status == TW_OK)
         status = take_line(m, &name, &name_size);
     if (status == TW_OK)
-        status = twp_pickle_global(m, module, module_size, name, name_size,
-                                   &global);
+        status =
+            twp_pickle_global(m, module, module_size, name, name_size, &global);
     return status == TW_OK ? push(m, global) : status;
 }
 

@@ -16,16 +16,25 @@ extern "C" {
 #endif
 
 enum twp_pickle_kind {
-    TWP_PICKLE_NONE, TWP_PICKLE_BOOL, TWP_PICKLE_INT, TWP_PICKLE_REAL,
-    TWP_PICKLE_TEXT, TWP_PICKLE_TUPLE, TWP_PICKLE_LIST, TWP_PICKLE_DICT,
-    TWP_PICKLE_GLOBAL, TWP_PICKLE_STORAGE, TWP_PICKLE_TENSOR, TWP_PICKLE_MARK
+    TWP_PICKLE_NONE,
+    TWP_PICKLE_BOOL,
+    TWP_PICKLE_INT,
+    TWP_PICKLE_REAL,
+    TWP_PICKLE_TEXT,
+    TWP_PICKLE_TUPLE,
+    TWP_PICKLE_LIST,
+    TWP_PICKLE_DICT,
+    TWP_PICKLE_GLOBAL,
+    TWP_PICKLE_STORAGE,
+    TWP_PICKLE_TENSOR,
+    TWP_PICKLE_MARK
 };
 
 struct twp_pickle_value {
     enum twp_pickle_kind kind;
     uint32_t size; /* TEXT: bytes; TUPLE: items */
     union {
-        int64_t number; /* BOOL, INT */
+        int64_t number;   /* BOOL, INT */
         const char *text; /* not NUL-terminated */
         const struct twp_pickle_value *item;
         struct twp_pickle_dict *dict;
@@ -43,10 +52,10 @@ struct twp_pickle_dict {
 
 /* A type of storage: its tensors' type. */
 struct twp_torch_type {
-    const char *name;    /* "FloatStorage" */
-    const char *type;    /* "F32", for messages */
-    int dtype;           /* enum tw_dtype, or -1: no weight */
-    size_t size;         /* bytes of an element */
+    const char *name; /* "FloatStorage" */
+    const char *type; /* "F32", for messages */
+    int dtype;        /* enum tw_dtype, or -1: no weight */
+    size_t size;      /* bytes of an element */
 };
 
 struct twp_torch_storage {

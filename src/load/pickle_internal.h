@@ -25,7 +25,7 @@ typedef enum tw_status twp_pickle_call_fn(struct twp_pickle_machine *m,
 
 struct twp_pickle_global {
     const char *module, *name;
-    twp_pickle_call_fn *call;        /* NULL: not to be called */
+    twp_pickle_call_fn *call;          /* NULL: not to be called */
     const struct twp_torch_type *type; /* of a storage class, else NULL */
 };
 
@@ -35,10 +35,11 @@ enum tw_status twp_pickle_bad(struct twp_pickle_machine *m, const char *cause);
 TW_MUST_USE enum tw_status twp_pickle_dict(struct twp_pickle_machine *m,
                                            struct twp_pickle_value *result);
 /* The row of module.name, or TW_ERR_UNSUPPORTED naming it. */
-TW_MUST_USE enum tw_status
-twp_pickle_global(struct twp_pickle_machine *m, const char *module,
-                  size_t module_size, const char *name, size_t name_size,
-                  struct twp_pickle_value *result);
+TW_MUST_USE enum tw_status twp_pickle_global(struct twp_pickle_machine *m,
+                                             const char *module,
+                                             size_t module_size,
+                                             const char *name, size_t name_size,
+                                             struct twp_pickle_value *result);
 /* The storage that a persistent id, a tuple, names. */
 TW_MUST_USE enum tw_status twp_pickle_storage(struct twp_pickle_machine *m,
                                               const struct twp_pickle_value *id,

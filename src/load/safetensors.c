@@ -73,8 +73,8 @@ enum tw_status twp_tensors_add(struct tw_tensors *tensors, const char *path,
                                 : twp_header_parse(file, &more, &count, err);
     if (status != TW_OK)
         return status;
-    struct tw_tensor *all = tw_realloc(tensors->tensor, tensors->count + count,
-                                       sizeof *all);
+    struct tw_tensor *all =
+        tw_realloc(tensors->tensor, tensors->count + count, sizeof *all);
     if (all) {
         memcpy(all + tensors->count, more, count * sizeof *more);
         tensors->tensor = all;
@@ -146,8 +146,8 @@ const char *twp_tensors_other(const struct tw_tensors *tensors,
     return NULL;
 }
 
-static enum tw_status absent(const struct tw_tensors *tensors,
-                             const char *name, struct tw_error *err)
+static enum tw_status absent(const struct tw_tensors *tensors, const char *name,
+                             struct tw_error *err)
 {
     const char *file, *type = twp_tensors_other(tensors, name, &file);
     if (type)
@@ -156,8 +156,7 @@ static enum tw_status absent(const struct tw_tensors *tensors,
                             "or F16",
                             file, name, type);
     return tw_error_set(err, TW_ERR_NOT_FOUND, "%s: no tensor '%s'",
-                        tensors->index ? tensors->index
-                                       : tensors->file[0].name,
+                        tensors->index ? tensors->index : tensors->file[0].name,
                         name);
 }
 
@@ -185,8 +184,7 @@ static bool is_shape(const struct tw_tensor *tensor, int dims,
 }
 
 enum tw_status tw_tensors_take(struct tw_tensors *tensors, const char *name,
-                               int dims, const int64_t *shape,
-                               bool is_optional,
+                               int dims, const int64_t *shape, bool is_optional,
                                const struct tw_tensor **out,
                                struct tw_error *err)
 {
@@ -200,11 +198,10 @@ enum tw_status tw_tensors_take(struct tw_tensors *tensors, const char *name,
     if (!t)
         return absent(tensors, name, err);
     if (!is_shape(t, dims, shape))
-        return tw_error_set(err, TW_ERR_MISMATCH,
-                            "%s: tensor '%s' has shape %s, expected %s",
-                            t->file, name,
-                            shape_text(has, sizeof has, t->dims, t->shape),
-                            shape_text(wanted, sizeof wanted, dims, shape));
+        return tw_error_set(
+            err, TW_ERR_MISMATCH, "%s: tensor '%s' has shape %s, expected %s",
+            t->file, name, shape_text(has, sizeof has, t->dims, t->shape),
+            shape_text(wanted, sizeof wanted, dims, shape));
     if (t->dtype != TW_F32 && t->dtype != TW_BF16 && t->dtype != TW_F16)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "%s: tensor '%s' has type %s, expected F32, BF16 "

@@ -19,18 +19,18 @@ extern "C" {
 #define TW_MAX_DIMS 8
 
 struct tw_tensor {
-    const char *name;           /* owned by the set */
+    const char *name; /* owned by the set */
     enum tw_dtype dtype;
     int dims;
     int64_t shape[TW_MAX_DIMS]; /* row-major, each >= 0 */
     int64_t elements;
-    const void *data;           /* mapped or owned, aligned to the element's
-                                 * size */
-    const char *file;           /* base name of the file it stands in */
-    const char *stored;         /* its type there ("Q4_K", static) where that
-                                 * is another than dtype, else NULL */
-    void *owned;                /* private: data's memory, NULL: mapped */
-    bool is_used;               /* set by tw_tensors_take */
+    const void *data;   /* mapped or owned, aligned to the element's
+                         * size */
+    const char *file;   /* base name of the file it stands in */
+    const char *stored; /* its type there ("Q4_K", static) where that
+                         * is another than dtype, else NULL */
+    void *owned;        /* private: data's memory, NULL: mapped */
+    bool is_used;       /* set by tw_tensors_take */
 };
 
 /* All tensors of a checkpoint, sorted by name. */
@@ -39,7 +39,7 @@ struct tw_tensors {
     size_t count;
     struct tw_tensor_file *file; /* private: maps and names */
     size_t files;
-    const char *index;           /* the index that names them, else NULL */
+    const char *index; /* the index that names them, else NULL */
 };
 
 /* Opens DIRECTORY's model.safetensors, else the shards that
@@ -69,12 +69,10 @@ const struct tw_tensor *tw_tensors_find(const struct tw_tensors *tensors,
  * F32, BF16 or F16. Absent: TW_ERR_NOT_FOUND naming it, or with is_optional
  * TW_OK and *tensor NULL. Wrong: TW_ERR_MISMATCH in the form "FILE: tensor
  * 'NAME' has shape [a, b], expected [c, d]". */
-TW_MUST_USE enum tw_status tw_tensors_take(struct tw_tensors *tensors,
-                                           const char *name, int dims,
-                                           const int64_t *shape,
-                                           bool is_optional,
-                                           const struct tw_tensor **tensor,
-                                           struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_tensors_take(struct tw_tensors *tensors, const char *name, int dims,
+                const int64_t *shape, bool is_optional,
+                const struct tw_tensor **tensor, struct tw_error *err);
 
 /* SHA-256 over names, types, shapes and bytes in name order (one digest a
  * tensor, then one over those, so that threads can share the work), and in

@@ -1,7 +1,7 @@
 /* The files of a directory: one of tensors, or an index that says which shard
- * each tensor stands in. The index is hostile too: it may name only plain files of its own directory
- * (which may be symbolic links, as in the Hugging Face cache), and what it
- * says must be what the files hold. */
+ * each tensor stands in. The index is hostile too: it may name only plain files
+ * of its own directory (which may be symbolic links, as in the Hugging Face
+ * cache), and what it says must be what the files hold. */
 #include <config.h>
 
 #include <jansson.h>
@@ -41,8 +41,8 @@ static enum tw_status load_index(const char *path, struct index *index,
     char *text;
     size_t size;
     json_error_t cause;
-    enum tw_status status = tw_file_read(path, TW_HEADER_LIMIT, &text, &size,
-                                         err);
+    enum tw_status status =
+        tw_file_read(path, TW_HEADER_LIMIT, &text, &size, err);
     if (status != TW_OK)
         return status;
     index->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &cause);
@@ -69,8 +69,8 @@ static int by_text(const void *left, const void *right)
 /* The distinct file names of the map, sorted: *names (tw_free; the strings
  * are the map's). */
 static enum tw_status list_shards(const struct index *index,
-                                  const char ***names,
-                                  size_t *count, struct tw_error *err)
+                                  const char ***names, size_t *count,
+                                  struct tw_error *err)
 {
     const char *tensor;
     json_t *value;
@@ -78,7 +78,8 @@ static enum tw_status list_shards(const struct index *index,
     const char **list = tw_alloc(json_object_size(index->map), sizeof *list);
     if (!list)
         return no_memory(index, err);
-    json_object_foreach(index->map, tensor, value) {
+    json_object_foreach(index->map, tensor, value)
+    {
         list[n] = json_string_value(value);
         if (!is_plain(list[n])) {
             tw_error_set(err, TW_ERR_FORMAT,
@@ -116,8 +117,8 @@ static void drop_unlisted(struct tw_tensors *set, size_t from, json_t *map)
 }
 
 static enum tw_status add_shards(struct tw_tensors *set, const char *directory,
-                                 const struct index *index, const char **names, size_t count,
-                                 struct tw_error *err)
+                                 const struct index *index, const char **names,
+                                 size_t count, struct tw_error *err)
 {
     set->file = tw_calloc(count, sizeof *set->file);
     if (!set->file)
@@ -149,7 +150,8 @@ static enum tw_status check_places(const struct tw_tensors *set,
 {
     const char *name;
     json_t *value;
-    json_object_foreach(index->map, name, value) {
+    json_object_foreach(index->map, name, value)
+    {
         const char *wanted = json_string_value(value), *file = NULL;
         const struct tw_tensor *tensor = tw_tensors_find(set, name);
         if (tensor)
@@ -208,13 +210,12 @@ static enum tw_status open_layout(const char *directory,
     bool has_single = single && exists(single);
     *is_there = has_single || (index && exists(index));
     if (!single || !index)
-        status = tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
-                              directory);
+        status =
+            tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", directory);
     else if (*is_there && tensors)
-        status = has_single
-                     ? tw_tensors_open_file(single, tensors, err)
-                     : open_shards(directory, index, layout->index, tensors,
-                                   err);
+        status = has_single ? tw_tensors_open_file(single, tensors, err)
+                            : open_shards(directory, index, layout->index,
+                                          tensors, err);
     tw_free(single);
     tw_free(index);
     return status;
@@ -224,15 +225,13 @@ bool twp_has_weights(const char *directory)
 {
     bool is_there = false;
     for (int i = 0; i < LAYOUTS && !is_there; i++)
-        if (open_layout(directory, &layouts[i], &is_there, NULL, NULL) !=
-            TW_OK)
+        if (open_layout(directory, &layouts[i], &is_there, NULL, NULL) != TW_OK)
             return false;
     return is_there;
 }
 
 enum tw_status tw_tensors_open(const char *directory,
-                               struct tw_tensors *tensors,
-                               struct tw_error *err)
+                               struct tw_tensors *tensors, struct tw_error *err)
 {
     for (int i = 0; i < LAYOUTS; i++) {
         bool is_there;

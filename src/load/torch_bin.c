@@ -34,8 +34,7 @@ static const struct twp_zip_entry *find_entry(const struct archive *archive,
 static const uint8_t *find_storage(void *arg, const char *key, size_t key_size,
                                    uint64_t *bytes)
 {
-    const struct twp_zip_entry *entry =
-        find_entry(arg, "data/", key, key_size);
+    const struct twp_zip_entry *entry = find_entry(arg, "data/", key, key_size);
     if (!entry)
         return NULL;
     *bytes = entry->size;
@@ -112,8 +111,7 @@ static enum tw_status place_data(struct tw_tensor_file *file,
         return status;
     to->owned = tw_alloc_aligned(bytes, 1);
     if (!to->owned)
-        return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
-                            file->name);
+        return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", file->name);
     memcpy(to->owned, data, bytes);
     to->data = to->owned;
     return TW_OK;
@@ -175,16 +173,15 @@ static enum tw_status take_dict(struct tw_tensor_file *file,
 {
     struct tw_tensor *list = NULL;
     size_t n = 0;
-    enum tw_status status =
-        twp_arena_claim(&file->arena, dict->count,
-                        sizeof *list + sizeof *file->other, err);
+    enum tw_status status = twp_arena_claim(
+        &file->arena, dict->count, sizeof *list + sizeof *file->other, err);
     if (status != TW_OK)
         return status;
     list = tw_calloc(dict->count, sizeof *list);
     file->other = tw_calloc(dict->count, sizeof *file->other);
     if (!list || !file->other)
-        status = tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
-                              file->name);
+        status =
+            tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", file->name);
     for (size_t i = 0; i < dict->count && status == TW_OK; i++)
         status = take_item(file, &dict->pair[2 * i], &list[n], &n, err);
     if (status == TW_OK && n == 0)
@@ -218,15 +215,15 @@ enum tw_status twp_torch_parse(struct tw_tensor_file *file,
     const struct twp_zip_entry *pickle =
         find_entry(&archive, "", "data.pkl", strlen("data.pkl"));
     if (!pickle)
-        return tw_error_set(err, TW_ERR_FORMAT, "%s: absurd names in its "
-                            "archive", file->name);
+        return tw_error_set(err, TW_ERR_FORMAT,
+                            "%s: absurd names in its "
+                            "archive",
+                            file->name);
     status = twp_pickle_load(file, pickle->data, (size_t)pickle->size, &source,
                              &value, err);
     if (status == TW_OK && value.kind != TWP_PICKLE_DICT)
         status = tw_error_set(err, TW_ERR_FORMAT,
-                              "%s: holds no dictionary of tensors",
-                              file->name);
-    return status == TW_OK
-               ? take_dict(file, value.as.dict, tensors, count, err)
-               : status;
+                              "%s: holds no dictionary of tensors", file->name);
+    return status == TW_OK ? take_dict(file, value.as.dict, tensors, count, err)
+                           : status;
 }

@@ -107,19 +107,30 @@ static enum tw_status call_tensor(struct twp_pickle_machine *m,
         return twp_pickle_bad(m, "rebuilds a tensor of an absurd shape");
     if (t->is_row_major && !fits(t))
         return twp_pickle_bad(m, "rebuilds a tensor past its storage's end");
-    *result = (struct twp_pickle_value){.kind = TWP_PICKLE_TENSOR,
-                                        .as.tensor = t};
+    *result =
+        (struct twp_pickle_value){.kind = TWP_PICKLE_TENSOR, .as.tensor = t};
     return TW_OK;
 }
 
-#define STORAGE(row) {"torch", NULL, NULL, &types[row]}
+#define STORAGE(row)                                                           \
+    {                                                                          \
+        "torch", NULL, NULL, &types[row]                                       \
+    }
 
 static const struct twp_pickle_global globals[] = {
     {"collections", "OrderedDict", call_dict, NULL},
     {"torch._utils", "_rebuild_tensor_v2", call_tensor, NULL},
     {"torch._utils", "_rebuild_parameter", call_parameter, NULL},
-    STORAGE(0), STORAGE(1), STORAGE(2), STORAGE(3), STORAGE(4),
-    STORAGE(5), STORAGE(6), STORAGE(7), STORAGE(8), STORAGE(9),
+    STORAGE(0),
+    STORAGE(1),
+    STORAGE(2),
+    STORAGE(3),
+    STORAGE(4),
+    STORAGE(5),
+    STORAGE(6),
+    STORAGE(7),
+    STORAGE(8),
+    STORAGE(9),
 };
 enum { GLOBALS = sizeof globals / sizeof *globals };
 
@@ -145,9 +156,9 @@ enum tw_status twp_pickle_global(struct twp_pickle_machine *m,
     return tw_error_set(m->err, TW_ERR_UNSUPPORTED,
                         "%s: pickle: global '%.*s.%.*s' is no part of a "
                         "tensor: refused, nothing was run",
-                        m->file->name, module_size < 100 ? (int)module_size
-                                                         : 100,
-                        module, name_size < 100 ? (int)name_size : 100, name);
+                        m->file->name,
+                        module_size < 100 ? (int)module_size : 100, module,
+                        name_size < 100 ? (int)name_size : 100, name);
 }
 
 static enum tw_status find_storage(struct twp_pickle_machine *m,
@@ -155,8 +166,8 @@ static enum tw_status find_storage(struct twp_pickle_machine *m,
                                    struct twp_torch_storage *storage)
 {
     uint64_t bytes = 0;
-    storage->data = m->source->find(m->source->arg, key->as.text, key->size,
-                                    &bytes);
+    storage->data =
+        m->source->find(m->source->arg, key->as.text, key->size, &bytes);
     if (!storage->data)
         return tw_error_set(m->err, TW_ERR_FORMAT,
                             "%s: pickle: storage '%.*s' is not in the archive",

@@ -8,9 +8,13 @@
 #include <string.h>
 
 enum {
-    END_BYTES = 22, LOCATOR_BYTES = 20, END64_BYTES = 56,
-    CENTRAL_BYTES = 46, LOCAL_BYTES = 30,
-    ZIP64_EXTRA = 1, IS_ENCRYPTED = 1
+    END_BYTES = 22,
+    LOCATOR_BYTES = 20,
+    END64_BYTES = 56,
+    CENTRAL_BYTES = 46,
+    LOCAL_BYTES = 30,
+    ZIP64_EXTRA = 1,
+    IS_ENCRYPTED = 1
 };
 
 /* What the end record says of the directory. */
@@ -48,8 +52,8 @@ bool twp_zip_is(const struct tw_file *map)
 /* The end record: the last one whose comment reaches the file's end. */
 static const uint8_t *find_end(const struct tw_file *map)
 {
-    for (size_t back = END_BYTES; back <= map->size && back <= END_BYTES + 65535;
-         back++) {
+    for (size_t back = END_BYTES;
+         back <= map->size && back <= END_BYTES + 65535; back++) {
         const uint8_t *at = map->data + map->size - back;
         if (memcmp(at, "PK\5\6", 4) == 0 && get16(at + 20) == back - END_BYTES)
             return at;
@@ -72,8 +76,7 @@ static enum tw_status find_directory(const struct tw_tensor_file *file,
         uint64_t at = get64(end - LOCATOR_BYTES + 8);
         if (map->size < END64_BYTES || at > map->size - END64_BYTES ||
             memcmp(map->data + at, "PK\6\6", 4) != 0)
-            return bad(file, "its zip64 record is not where it should be",
-                       err);
+            return bad(file, "its zip64 record is not where it should be", err);
         *place = (struct place){.entries = get64(map->data + at + 32),
                                 .offset = get64(map->data + at + 48),
                                 .bytes = get64(map->data + at + 40)};
@@ -149,9 +152,8 @@ static enum tw_status take_entry(struct tw_tensor_file *file,
     uint64_t *const wide[3] = {&entry->size, &stored, &local};
     if (!widen(record + CENTRAL_BYTES + name, (size_t)extra, wide))
         return bad(file, "its directory is broken", err);
-    enum tw_status status =
-        twp_arena_text(&file->arena, record + CENTRAL_BYTES, (size_t)name,
-                       &entry->name, err);
+    enum tw_status status = twp_arena_text(&file->arena, record + CENTRAL_BYTES,
+                                           (size_t)name, &entry->name, err);
     if (status != TW_OK)
         return status;
     if (get16(record + 10) != 0 || stored != entry->size ||

@@ -153,8 +153,8 @@ enum tw_status tw_model_open(const char *path,
         model->has_apply = true;
         model->apply = *options->apply;
     }
-    enum tw_status status = tw_checkpoint_open(path, options->threads,
-                                               &model->checkpoint, err);
+    enum tw_status status =
+        tw_checkpoint_open(path, options->threads, &model->checkpoint, err);
     if (status == TW_OK) {
         status = resolve(model, options, err);
         if (status != TW_OK)

@@ -270,9 +270,12 @@ enum tw_status twp_rope_scale(struct twp_scaling *s, const char *kind,
         const char *kind;
         enum tw_status (*scale)(struct twp_scaling *s, struct tw_error *err);
     } rules[] = {
-        {"linear", scale_linear},     {"dynamic", scale_dynamic},
-        {"llama3", scale_llama3},     {"yarn", scale_yarn},
-        {"longrope", scale_longrope}, {"su", scale_longrope},
+        {"linear", scale_linear},
+        {"dynamic", scale_dynamic},
+        {"llama3", scale_llama3},
+        {"yarn", scale_yarn},
+        {"longrope", scale_longrope},
+        {"su", scale_longrope},
         {"frequency_factors", scale_by_factors},
     };
     if (strcmp(kind, "default") == 0)

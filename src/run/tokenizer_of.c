@@ -24,9 +24,9 @@ static enum tw_status from_gguf(struct tw_gguf *gguf,
 }
 
 enum tw_status tw_tokenizer_of(const char *directory, struct tw_gguf *gguf,
-                                 const char *beside,
-                                 struct tw_tokenizer **tokenizer,
-                                 struct tw_error *err)
+                               const char *beside,
+                               struct tw_tokenizer **tokenizer,
+                               struct tw_error *err)
 {
     if (!directory && gguf)
         return from_gguf(gguf, tokenizer, err);
@@ -34,8 +34,8 @@ enum tw_status tw_tokenizer_of(const char *directory, struct tw_gguf *gguf,
 }
 
 enum tw_status tw_tokenizer_of_name(const char *directory, const char *model,
-                                     struct tw_tokenizer **tokenizer,
-                                     struct tw_error *err)
+                                    struct tw_tokenizer **tokenizer,
+                                    struct tw_error *err)
 {
     char *path = NULL, *beside = NULL, *name = NULL;
     struct tw_gguf *gguf = NULL;
