@@ -223,8 +223,8 @@ int64_t tw_npy_at(const struct tw_npy *npy, int64_t row, int64_t col)
     return (int64_t)((bits ^ sign) - sign);
 }
 
-enum tw_status tw_npy_write(const char *path, const int32_t *ids, int64_t count,
-                            struct tw_error *err)
+enum tw_status tw_npy_write(const char *path, const int32_t *ids,
+                            int64_t count, struct tw_error *err)
 {
     char header[2 * ALIGNMENT];
     memset(header, ' ', sizeof header);

@@ -14,8 +14,8 @@ extern "C" {
 
 /* A mapped array of integers: 1-D (one document) or 2-D (a document a row). */
 struct tw_npy {
-    int64_t rows, cols; /* 1-D: rows = 1 */
-    int item_bytes;     /* 1, 2, 4 or 8 */
+    int64_t rows, cols;   /* 1-D: rows = 1 */
+    int item_bytes;       /* 1, 2, 4 or 8 */
     bool is_signed;
     const uint8_t *items; /* row-major, little-endian, maybe unaligned */
     struct tw_file file;

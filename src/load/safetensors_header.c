@@ -20,17 +20,17 @@ static const struct type {
     int bits;
     enum tw_dtype dtype; /* NO_WEIGHT: size checked, kept out of the set */
 } types[] = {
-    {"F32", 32, TW_F32},           {"BF16", 16, TW_BF16},
-    {"F16", 16, TW_F16},           {"I32", 32, TW_I32},
-    {"I64", 64, TW_I64},           {"F64", 64, NO_WEIGHT},
-    {"U64", 64, NO_WEIGHT},        {"C64", 64, NO_WEIGHT},
-    {"U32", 32, NO_WEIGHT},        {"I16", 16, NO_WEIGHT},
-    {"U16", 16, NO_WEIGHT},        {"I8", 8, NO_WEIGHT},
-    {"U8", 8, NO_WEIGHT},          {"BOOL", 8, NO_WEIGHT},
-    {"F8_E4M3", 8, NO_WEIGHT},     {"F8_E5M2", 8, NO_WEIGHT},
-    {"F8_E8M0", 8, NO_WEIGHT},     {"F8_E4M3FNUZ", 8, NO_WEIGHT},
+    {"F32", 32, TW_F32},       {"BF16", 16, TW_BF16},
+    {"F16", 16, TW_F16},       {"I32", 32, TW_I32},
+    {"I64", 64, TW_I64},       {"F64", 64, NO_WEIGHT},
+    {"U64", 64, NO_WEIGHT},    {"C64", 64, NO_WEIGHT},
+    {"U32", 32, NO_WEIGHT},    {"I16", 16, NO_WEIGHT},
+    {"U16", 16, NO_WEIGHT},    {"I8", 8, NO_WEIGHT},
+    {"U8", 8, NO_WEIGHT},      {"BOOL", 8, NO_WEIGHT},
+    {"F8_E4M3", 8, NO_WEIGHT}, {"F8_E5M2", 8, NO_WEIGHT},
+    {"F8_E8M0", 8, NO_WEIGHT}, {"F8_E4M3FNUZ", 8, NO_WEIGHT},
     {"F8_E5M2FNUZ", 8, NO_WEIGHT}, {"F6_E2M3", 6, NO_WEIGHT},
-    {"F6_E3M2", 6, NO_WEIGHT},     {"F4", 4, NO_WEIGHT},
+    {"F6_E3M2", 6, NO_WEIGHT}, {"F4", 4, NO_WEIGHT},
 };
 
 /* One entry of the header, before it is known to be sound. */
@@ -126,8 +126,8 @@ static enum tw_status parse_entry(const struct tw_tensor_file *file,
                             "%s: tensor '%.200s' has the unknown type '%.40s'",
                             file->name, name, type);
     entry->tensor.dtype = entry->type->dtype;
-    enum tw_status status =
-        parse_shape(file, json_object_get(value, "shape"), &entry->tensor, err);
+    enum tw_status status = parse_shape(file, json_object_get(value, "shape"),
+                                        &entry->tensor, err);
     if (status != TW_OK)
         return status;
     return parse_range(file, json_object_get(value, "data_offsets"), entry,
@@ -173,8 +173,8 @@ static enum tw_status place_entries(const struct tw_tensor_file *file,
     }
     if (at != size)
         return tw_error_set(err, TW_ERR_FORMAT,
-                            "%s: %lld bytes follow the last tensor", file->name,
-                            (long long)(size - at));
+                            "%s: %lld bytes follow the last tensor",
+                            file->name, (long long)(size - at));
     return TW_OK;
 }
 
@@ -185,13 +185,13 @@ static enum tw_status copy_names(struct tw_tensor_file *file, json_t *header,
     const char *name;
     json_t *value;
     size_t bytes = 0;
-    json_object_foreach(header, name, value) bytes += strlen(name) + 1;
+    json_object_foreach(header, name, value)
+        bytes += strlen(name) + 1;
     file->names = tw_alloc(bytes, 1);
     if (!file->names)
         return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", file->name);
     char *to = file->names;
-    json_object_foreach(header, name, value)
-    {
+    json_object_foreach(header, name, value) {
         size_t size = strlen(name) + 1;
         memcpy(to, name, size);
         to += size;
@@ -209,8 +209,7 @@ static enum tw_status parse_entries(struct tw_tensor_file *file, json_t *header,
     size_t n = 0;
     if (status != TW_OK)
         return status;
-    json_object_foreach(header, key, value)
-    {
+    json_object_foreach(header, key, value) {
         if (strcmp(key, "__metadata__") != 0)
             status = parse_entry(file, name, value, &entry[n++], err);
         if (status != TW_OK)
@@ -286,10 +285,11 @@ enum tw_status twp_header_parse(struct tw_tensor_file *file,
     enum tw_status status = load_header(file, &header, &start, err);
     if (status != TW_OK)
         return status;
-    struct entry *entry = tw_alloc(json_object_size(header), sizeof *entry);
+    struct entry *entry =
+        tw_alloc(json_object_size(header), sizeof *entry);
     if (!entry)
-        status =
-            tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", file->name);
+        status = tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
+                              file->name);
     else
         status = parse_entries(file, header, entry, &entries, err);
     json_decref(header);

@@ -157,8 +157,8 @@ enum tw_status tw_tensors_hash(const struct tw_tensors *tensors, int threads,
         const struct tw_tensor *tensor = &tensors->tensor[i];
         digest[i].tensor = tensor;
         digest[i].bad = -1;
-        bytes +=
-            (double)tensor->elements * (double)tw_dtype_size(tensor->dtype);
+        bytes += (double)tensor->elements *
+                 (double)tw_dtype_size(tensor->dtype);
     }
     if (bytes > 1 << 30) /* seconds of silence otherwise */
         tw_log(TW_LOG_INFO, "reading and checking %.1f GiB of weights",
