@@ -1,6 +1,7 @@
-/* The inverse of a save: rows back into the state. Rows come from a file, so
- * every index is checked before it is used and sums are added with checks;
- * position_ and the derived columns hold nothing that others don't. */
+/* The inverse of a save: rows added to the state, so that a run goes on, or
+ * several parts become one. Rows come from a file, so every index is checked
+ * before it is used and sums are added with checks; position_ and the derived
+ * columns hold nothing that others don't. */
 #include <config.h>
 
 #include <math.h>
@@ -41,14 +42,22 @@ static int is_first(const int64_t *v)
     return v[1] == 0 && v[2] == 0;
 }
 
+static uint32_t greater(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* sum, minimum, maximum in v[0..2]. */
-static int set_cell(const struct tw_profile *p, struct twp_cell *cell,
+static int add_cell(const struct tw_profile *p, struct twp_cell *cell,
                     const int64_t *v)
 {
     int64_t width = p->config.width;
-    if (v[0] < 0 || !is_in(v[1], width + 1) || !is_in(v[2], width + 1))
+    if (v[0] < 0 || !is_in(v[1], width + 1) || !is_in(v[2], width + 1) ||
+        cell->sum + (uint64_t)v[0] > INT64_MAX)
         return 1;
-    *cell = (struct twp_cell){(uint64_t)v[0], ~(uint32_t)v[1], (uint32_t)v[2]};
+    cell->sum += (uint64_t)v[0];
+    cell->unmin = greater(cell->unmin, ~(uint32_t)v[1]);
+    cell->max = greater(cell->max, (uint32_t)v[2]);
     return 0;
 }
 
@@ -66,7 +75,8 @@ static enum tw_status layer_row(struct tw_profile *p, const int64_t *v,
     (void)err;
     if (!probe_of(p, v) || v[3] != p->config.width)
         return TW_ERR_MISMATCH;
-    p->layer[v[2]].sum_l1 = v[8];
+    if (v[1] == 0 && twp_add(&p->layer[v[2]].sum_l1, v[8]))
+        return TW_ERR_MISMATCH;
     return TW_OK;
 }
 
@@ -78,14 +88,16 @@ static enum tw_status block_row(struct tw_profile *p, const int64_t *v,
     if (!probe || !is_in(v[3], TWP_BLOCKS) || !is_count(v[4]) || v[5] < 0 ||
         !is_count(v[6]))
         return TW_ERR_MISMATCH;
-    probe->block_sum[v[3]] = v[5];
+    if (twp_add(&probe->block_sum[v[3]], v[5]))
+        return TW_ERR_MISMATCH;
     if (!is_first(v))
         return TW_OK;
-    p->block_count[v[3]] = v[4];
-    p->block_predicted[v[3]] = v[6];
-    p->block_nll[v[3]] = v[7];
+    p->block_count[v[3]] += v[4];
+    p->block_predicted[v[3]] += v[6];
     p->predicted += v[6];
-    return twp_add(&p->sum_nll, v[7]) ? TW_ERR_MISMATCH : TW_OK;
+    return twp_add(&p->block_nll[v[3]], v[7]) || twp_add(&p->sum_nll, v[7])
+               ? TW_ERR_MISMATCH
+               : TW_OK;
 }
 
 static enum tw_status class_row(struct tw_profile *p, const int64_t *v,
@@ -97,11 +109,13 @@ static enum tw_status class_row(struct tw_profile *p, const int64_t *v,
         !is_count(v[5]) || v[6] < 0 || !is_in(v[7], p->config.width + 1))
         return TW_ERR_MISMATCH;
     int64_t kind = v[3] * 2 + v[4];
-    probe->kind_sum[kind] = v[6];
-    probe->kind_max[kind] = (uint32_t)v[7];
+    probe->kind_max[kind] = greater(probe->kind_max[kind], (uint32_t)v[7]);
     if (is_first(v))
-        p->kind_count[kind] = v[5];
-    return twp_add(&p->nnz_total[v[1]], v[6]) ? TW_ERR_MISMATCH : TW_OK;
+        p->kind_count[kind] += v[5];
+    return twp_add(&probe->kind_sum[kind], v[6]) ||
+                   twp_add(&p->nnz_total[v[1]], v[6])
+               ? TW_ERR_MISMATCH
+               : TW_OK;
 }
 
 static enum tw_status position_row(struct tw_profile *p, const int64_t *v,
@@ -113,10 +127,9 @@ static enum tw_status position_row(struct tw_profile *p, const int64_t *v,
     if (status)
         return status;
     if (is_first(v))
-        p->position_count[v[3]] = v[4];
-    return set_cell(p, &probe_of(p, v)->position[v[3]], v + 5)
-               ? TW_ERR_MISMATCH
-               : TW_OK;
+        p->position_count[v[3]] += v[4];
+    return add_cell(p, &probe_of(p, v)->position[v[3]], v + 5) ? TW_ERR_MISMATCH
+                                                               : TW_OK;
 }
 
 static enum tw_status layer_token_row(struct tw_profile *p, const int64_t *v,
@@ -125,7 +138,7 @@ static enum tw_status layer_token_row(struct tw_profile *p, const int64_t *v,
     struct twp_probe *probe = probe_of(p, v);
     (void)err;
     if (!probe || !is_in(v[3], p->config.vocab) ||
-        set_cell(p, &probe->token[v[3]], v + 5))
+        add_cell(p, &probe->token[v[3]], v + 5))
         return TW_ERR_MISMATCH;
     return TW_OK;
 }
@@ -137,10 +150,15 @@ static enum tw_status token_row(struct tw_profile *p, const int64_t *v,
     if (!is_in(v[1], p->config.probes) || !is_in(v[2], p->config.vocab) ||
         !is_count(v[3]) || !is_count(v[4]) || !is_count(v[6]) || v[7] < 0)
         return TW_ERR_MISMATCH;
-    p->sum_even[v[1] * p->config.vocab + v[2]] = v[7];
-    p->token[v[2]] = (struct twp_token){
-        .count = v[3], .in_sequences = v[4], .count_even = v[6]};
-    return TW_OK;
+    if (v[1] == 0) {
+        struct twp_token *token = &p->token[v[2]];
+        token->count += v[3];
+        token->in_sequences += v[4];
+        token->count_even += v[6];
+    }
+    return twp_add(&p->sum_even[v[1] * p->config.vocab + v[2]], v[7])
+               ? TW_ERR_MISMATCH
+               : TW_OK;
 }
 
 static enum tw_status magnitudes_of(struct tw_profile *p, const int64_t *v)
@@ -152,9 +170,23 @@ static enum tw_status magnitudes_of(struct tw_profile *p, const int64_t *v)
     memcpy(&max, &v[14], sizeof max);
     if (v[13] == TW_NULL || v[14] == TW_NULL || !isfinite(max))
         return TW_ERR_MISMATCH;
-    layer->abs_sum[v[4]] = v[13];
-    layer->abs_max[v[4]] = (float)max;
-    return TW_OK;
+    if (max > layer->abs_max[v[4]])
+        layer->abs_max[v[4]] = (float)max;
+    return twp_add(&layer->abs_sum[v[4]], v[13]) ? TW_ERR_MISMATCH : TW_OK;
+}
+
+static void add_firings(struct tw_profile *p, struct twp_probe *probe,
+                        const int64_t *v)
+{
+    struct twp_place first = {v[7], v[8]}, last = {v[9], v[10]};
+    bool is_new = probe->fired[v[4]] == 0;
+    if (is_new || twp_is_before(first, probe->first[v[4]]))
+        probe->first[v[4]] = first;
+    if (is_new || twp_is_before(probe->last[v[4]], last))
+        probe->last[v[4]] = last;
+    probe->fired[v[4]] += v[6];
+    if (twp_is_before(p->latest, last))
+        p->latest = last;
 }
 
 static enum tw_status neuron_row(struct tw_profile *p, const int64_t *v,
@@ -166,19 +198,13 @@ static enum tw_status neuron_row(struct tw_profile *p, const int64_t *v,
     if (!probe || !is_in(v[4], width) || v[3] != v[4] / per_expert ||
         !is_count(v[5]) || !is_count(v[6]))
         return TW_ERR_MISMATCH;
-    if (v[6] > 0 &&
-        (!twp_document_is_known(p, v[7]) || !is_count(v[8]) ||
-         !twp_document_is_known(p, v[9]) || !is_count(v[10])))
+    if (v[6] > 0 && (!twp_document_is_known(p, v[7]) || !is_count(v[8]) ||
+                     !twp_document_is_known(p, v[9]) || !is_count(v[10])))
         return TW_ERR_MISMATCH;
-    p->layer[v[2]].seen[v[3]] = v[5];
-    probe->fired[v[4]] = v[6];
-    if (v[6] > 0) {
-        struct twp_place last = {v[9], v[10]};
-        probe->first[v[4]] = (struct twp_place){v[7], v[8]};
-        probe->last[v[4]] = last;
-        if (twp_is_before(p->latest, last))
-            p->latest = last;
-    }
+    if (v[1] == 0 && v[4] % per_expert == 0) /* the same for all of them */
+        p->layer[v[2]].seen[v[3]] += v[5];
+    if (v[6] > 0)
+        add_firings(p, probe, v);
     return magnitudes_of(p, v);
 }
 
@@ -189,7 +215,7 @@ static enum tw_status hist_row(struct tw_profile *p, const int64_t *v,
     (void)err;
     if (!probe || !is_in(v[3], p->config.width + 1) || !is_count(v[4]))
         return TW_ERR_MISMATCH;
-    probe->hist[v[3]] = v[4];
+    probe->hist[v[3]] += v[4];
     return TW_OK;
 }
 
@@ -199,10 +225,10 @@ static enum tw_status tile_row(struct tw_profile *p, const int64_t *v,
     (void)err;
     for (int t = 0; t < TW_TILE_WIDTHS; t++)
         if (v[2] == twp_tile_width[t] && is_in(v[1], p->config.layers) &&
-            is_in(v[3], v[2] + 1) && v[4] >= 0) {
-            p->layer[v[1]].tile[t][v[3]] = v[4];
-            return TW_OK;
-        }
+            is_in(v[3], v[2] + 1) && v[4] >= 0)
+            return twp_add(&p->layer[v[1]].tile[t][v[3]], v[4])
+                       ? TW_ERR_MISMATCH
+                       : TW_OK;
     return TW_ERR_MISMATCH;
 }
 
@@ -213,8 +239,9 @@ static enum tw_status magnitude_row(struct tw_profile *p, const int64_t *v,
     if (!is_in(v[1], p->config.layers) || v[3] < 0 || v[2] < -1024 ||
         !is_in(v[2] + TW_MAGNITUDE_BIAS, TW_MAGNITUDE_BINS))
         return TW_ERR_MISMATCH;
-    p->layer[v[1]].magnitude[v[2] + TW_MAGNITUDE_BIAS] = v[3];
-    return TW_OK;
+    return twp_add(&p->layer[v[1]].magnitude[v[2] + TW_MAGNITUDE_BIAS], v[3])
+               ? TW_ERR_MISMATCH
+               : TW_OK;
 }
 
 static enum tw_status route_row(struct tw_profile *p, const int64_t *v,
@@ -225,9 +252,9 @@ static enum tw_status route_row(struct tw_profile *p, const int64_t *v,
         !is_count(v[5]))
         return TW_ERR_MISMATCH;
     struct twp_layer *layer = &p->layer[v[1]];
-    layer->overflow_tiles = v[3];
-    layer->overflow_rows = v[4];
-    layer->dense_rows = v[5];
+    layer->overflow_tiles += v[3];
+    layer->overflow_rows += v[4];
+    layer->dense_rows += v[5];
     return TW_OK;
 }
 

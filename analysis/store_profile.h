@@ -35,8 +35,11 @@ TW_MUST_USE enum tw_status tw_profile_save(const struct tw_profile *profile,
                                            struct tw_store *store, int64_t run,
                                            struct tw_error *err);
 
-/* The inverse: fills a profile that is fresh from tw_profile_create with the
- * run's rows. The caller has made sure that model and options agree. Returns
+/* The inverse: adds the run's rows to a profile, one fresh from
+ * tw_profile_create to go on with the run, or one that holds other parts of the
+ * same corpus: the sum is what a single run would hold, whatever the order of
+ * the parts. The caller has made sure that model and options agree, and that
+ * no part comes twice. Returns
  * TW_OK, TW_ERR_MISMATCH if the rows don't fit the configuration (or no run
  * could have written them), TW_ERR_NOMEM, or the store's error; after an error
  * destroy the profile. */

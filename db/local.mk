@@ -2,7 +2,8 @@
 noinst_LIBRARIES += libdb.a
 libdb_a_SOURCES = \
 	%reldir%/query.c %reldir%/query.h %reldir%/store.c %reldir%/store.h \
-	%reldir%/store_extra.c %reldir%/store_internal.h \
+	%reldir%/store_copy.c %reldir%/store_extra.c \
+	%reldir%/store_internal.h \
 	%reldir%/store_open.c %reldir%/store_rows.c %reldir%/store_run.c
 nodist_libdb_a_SOURCES = %reldir%/schema_sql.c
 libdb_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)

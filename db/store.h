@@ -52,11 +52,12 @@ enum tw_table {
     TW_TABLES
 };
 
-enum tw_store_mode { TW_STORE_READ, TW_STORE_WRITE };
+enum tw_store_mode { TW_STORE_READ, TW_STORE_WRITE, TW_STORE_CHANGE };
 
 struct tw_store;
 
-/* WRITE creates a missing file (its folder must exist). READ opens read-only;
+/* WRITE creates a missing file (its folder must exist), CHANGE writes only to
+ * one that is there. READ opens read-only;
  * where a hot journal prevents that, opens read-write once to roll back.
  * Returns TW_OK, TW_ERR_NOT_FOUND, TW_ERR_DB, TW_ERR_FULL, TW_ERR_MISMATCH
  * (not ours, newer schema), each naming path. Close with tw_store_close. */
@@ -98,6 +99,21 @@ TW_MUST_USE enum tw_status tw_store_run_delete(struct tw_store *store,
 /* Deletes the run's rows in all TW_TABLE_* and parity_, before a checkpoint
  * writes them anew. */
 TW_MUST_USE enum tw_status tw_store_run_clear(struct tw_store *store,
+                                              int64_t run,
+                                              struct tw_error *err);
+
+/* A run of another file, under its name (TW_ERR_EXISTS names it): its row,
+ * definitions, tags, corpora and token pieces, and with ALL what it counted and
+ * timed. Inside a transaction of `to`; `from` is only read. Returns TW_OK or
+ * the error of the file that failed. */
+enum tw_copy { TW_COPY_FACTS, TW_COPY_ALL };
+TW_MUST_USE enum tw_status tw_store_run_copy(struct tw_store *to,
+                                             struct tw_store *from,
+                                             int64_t from_run,
+                                             enum tw_copy what, int64_t *run,
+                                             struct tw_error *err);
+/* Another uuid, for a run that is not the one it was copied from. */
+TW_MUST_USE enum tw_status tw_store_run_renew(struct tw_store *store,
                                               int64_t run,
                                               struct tw_error *err);
 
@@ -153,6 +169,7 @@ TW_MUST_USE enum tw_status tw_store_put_definition(struct tw_store *store,
                                                    int64_t run, int64_t def_ord,
                                                    const char *active,
                                                    struct tw_error *err);
+/* value NULL: the tag is taken away. */
 TW_MUST_USE enum tw_status tw_store_put_tag(struct tw_store *store, int64_t run,
                                             const char *key, const char *value,
                                             struct tw_error *err);

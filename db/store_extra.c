@@ -19,6 +19,10 @@ enum tw_status tw_store_put_tag(struct tw_store *store, int64_t run,
                                 const char *key, const char *value,
                                 struct tw_error *err)
 {
+    if (!value)
+        return twp_run(store, err,
+                       "DELETE FROM run_tag_ WHERE run_id = ?1 AND key = ?2",
+                       "it", run, key);
     return twp_run(store, err,
                    "INSERT OR REPLACE INTO run_tag_ VALUES (?1, ?2, ?3)",
                    "itt", run, key, value);

@@ -54,6 +54,8 @@ TW_MUST_USE enum tw_status twp_run_cached(struct tw_store *store,
                                           struct tw_error *err,
                                           const char *sql, const char *types,
                                           ...);
+/* The i-th table of what a run counted or timed; NULL: no more. */
+const char *twp_result_table(int i);
 /* Milliseconds to wait for another writer; for tests. */
 void twp_store_busy_ms(struct tw_store *store, int ms);
 

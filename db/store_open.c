@@ -4,7 +4,7 @@
  * (which would drop this process's locks on the file).
  *
  * R1 Not a database, not ours, a newer schema: refused, unchanged.
- * R2 A missing or empty file is created by WRITE, not found by READ.
+ * R2 A missing or empty file is created by WRITE, not found by the others.
  * R3 A hot journal is rolled back, also for READ. */
 #include <config.h>
 
@@ -220,7 +220,7 @@ static enum tw_status look(const char *path, enum tw_store_mode mode,
     if (!S_ISREG(info.st_mode))
         return tw_error_set(err, TW_ERR_DB, "%s: not a regular file", path);
     *is_new = info.st_size == 0;
-    if (*is_new && mode == TW_STORE_READ)
+    if (*is_new && mode != TW_STORE_WRITE)
         return tw_error_set(err, TW_ERR_NOT_FOUND, "%s: an empty file", path);
     return TW_OK;
 }

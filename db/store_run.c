@@ -94,6 +94,15 @@ enum tw_status tw_store_run_create(struct tw_store *store, const char *name,
     return status;
 }
 
+enum tw_status tw_store_run_renew(struct tw_store *store, int64_t run,
+                                  struct tw_error *err)
+{
+    char uuid[37];
+    enum tw_status status = make_uuid(uuid, err);
+    return status == TW_OK ? tw_store_set_text(store, run, "uuid", uuid, err)
+                           : status;
+}
+
 /* Tables that a checkpoint writes anew. */
 static const char *const counted[] = {
     "layer_", "block_", "class_", "layer_position_", "position_",
@@ -103,6 +112,18 @@ static const char *const counted[] = {
 static const char *const kept[] = {
     "definition_", "run_tag_", "corpus_", "layer_timing_", "bench_", "run_",
 };
+static const char *const timed[] = {"layer_timing_", "bench_"};
+enum {
+    COUNTED = sizeof counted / sizeof *counted,
+    TIMED = sizeof timed / sizeof *timed
+};
+
+const char *twp_result_table(int i)
+{
+    if (i < COUNTED)
+        return counted[i];
+    return i < COUNTED + TIMED ? timed[i - COUNTED] : NULL;
+}
 
 static enum tw_status clear_tables(struct tw_store *store, int64_t run,
                                    const char *const *names, size_t count,
@@ -120,8 +141,7 @@ static enum tw_status clear_tables(struct tw_store *store, int64_t run,
 enum tw_status tw_store_run_clear(struct tw_store *store, int64_t run,
                                   struct tw_error *err)
 {
-    return clear_tables(store, run, counted, sizeof counted / sizeof *counted,
-                        err);
+    return clear_tables(store, run, counted, COUNTED, err);
 }
 
 static enum tw_status delete_rows(struct tw_store *store, int64_t run,

@@ -30,6 +30,7 @@ extern const struct tw_command tw_command_figure;
 extern const struct tw_command tw_command_info;
 extern const struct tw_command tw_command_tokenize;
 extern const struct tw_command tw_command_profile;
+extern const struct tw_command tw_command_merge;
 extern const struct tw_command tw_command_runs;
 extern const struct tw_command tw_command_bench;
 

@@ -7,9 +7,10 @@
 
 const struct tw_command *const tw_commands[] = {
     &tw_command_info,    &tw_command_tokenize,
-    &tw_command_profile, &tw_command_bench,
-    &tw_command_runs,    &tw_command_sql,
-    &tw_command_figure,  NULL,
+    &tw_command_profile, &tw_command_merge,
+    &tw_command_bench,   &tw_command_runs,
+    &tw_command_sql,     &tw_command_figure,
+    NULL,
 };
 
 const struct tw_command *tw_command_find(const char *name)

@@ -87,11 +87,11 @@ enum tw_status tw_job_put_tags(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
     for (int i = 0; i < s->o->n_tags && status == TW_OK; i++) {
-        const char *equals = strchr(s->o->tags[i], '=');
         char key[TW_MAX_TAG + 1];
-        snprintf(key, sizeof key, "%.*s", (int)(equals - s->o->tags[i]),
-                 s->o->tags[i]);
-        status = tw_store_put_tag(s->store, s->run, key, equals + 1, err);
+        status = tw_rules_tag(s->o->tags[i], key, err);
+        if (status == TW_OK)
+            status = tw_store_put_tag(s->store, s->run, key,
+                                      strchr(s->o->tags[i], '=') + 1, err);
     }
     return status;
 }

@@ -1,8 +1,10 @@
-# What commands do: profile, bench.
+# What commands do: profile, merge, bench.
 noinst_LIBRARIES += librun.a
 librun_a_SOURCES = \
 	%reldir%/bench_ffn.c %reldir%/bench_ffn.h %reldir%/compare.c \
 	%reldir%/compare.h %reldir%/corpus.c %reldir%/corpus.h \
+	%reldir%/merge.c %reldir%/merge.h %reldir%/merge_internal.h \
+	%reldir%/merge_parts.c \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \

@@ -76,16 +76,25 @@ static enum tw_status parse_skip(const char *text, struct tw_rules *rules,
     return TW_OK;
 }
 
+enum tw_status tw_rules_tag(const char *tag, char key[TW_MAX_TAG + 1],
+                            struct tw_error *err)
+{
+    const char *equals = strchr(tag, '=');
+    if (!equals || equals == tag || equals - tag > TW_MAX_TAG)
+        return tw_error_set(err, TW_ERR_USAGE, "--tag: '%s' is not KEY=VALUE",
+                            tag);
+    snprintf(key, TW_MAX_TAG + 1, "%.*s", (int)(equals - tag), tag);
+    return TW_OK;
+}
+
 static enum tw_status check_tags(const struct tw_profile_options *o,
                                  struct tw_error *err)
 {
-    for (int i = 0; i < o->n_tags; i++) {
-        const char *equals = strchr(o->tags[i], '=');
-        if (!equals || equals == o->tags[i] || equals - o->tags[i] > TW_MAX_TAG)
-            return tw_error_set(err, TW_ERR_USAGE,
-                                "--tag: '%s' is not KEY=VALUE", o->tags[i]);
-    }
-    return TW_OK;
+    char key[TW_MAX_TAG + 1];
+    enum tw_status status = TW_OK;
+    for (int i = 0; i < o->n_tags && status == TW_OK; i++)
+        status = tw_rules_tag(o->tags[i], key, err);
+    return status;
 }
 
 enum tw_status tw_rules_parse(const struct tw_profile_options *o,

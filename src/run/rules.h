@@ -39,6 +39,11 @@ TW_MUST_USE enum tw_status
 tw_rules_parse(const struct tw_profile_options *options, struct tw_rules *rules,
                struct tw_error *err);
 
+/* The key of a tag KEY=VALUE; TW_ERR_USAGE where it is none. */
+TW_MUST_USE enum tw_status tw_rules_tag(const char *tag,
+                                        char key[TW_MAX_TAG + 1],
+                                        struct tw_error *err);
+
 /* The BOS id put before each sequence: the tokenizer's own rule, or for
  * --bos yes `config_bos` (the model's bos_token_id, -1: none); -1: none is
  * added. Ids without a tokenizer get none by "auto". */
