@@ -84,8 +84,9 @@ struct tw_attention {
     float soft_cap;                    /* c: c tanh(s/c); 0: none */
     const float *alibi;                /* [heads] slopes, NULL: none */
     float alibi_bf16;                  /* c > 0 (Falcon): slopes are bfloat16,
-                                        * and c bf16(slope * key's position) is
-                                        * added, not slope * distance */
+                                        * and c bf16(slope * bf16(position of
+                                        * the key)) is added, not slope *
+                                        * distance */
 };
 
 enum tw_ffn_path {

@@ -15,9 +15,10 @@ class Case:
     json: dict = field(default_factory=dict)       # config.json as read: {field: value}
     published: dict = field(default_factory=dict)  # what only our program reads
     rename: object = None       # name -> name, as older files have it
-    add: dict = field(default_factory=dict)        # tensors that nobody uses
+    add: dict = field(default_factory=dict)        # {name: (type, shape)} nobody uses
     act: str = None             # where hidden_act does not say it
     attention: str = "eager"
+    length: int = 40            # of each sequence
     patch: object = None
     reshape: object = None
 
@@ -29,7 +30,7 @@ GPT2 = dict(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_
 PLAIN = dict(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=64)
 BASE = {
-    "llama": LLAMA, "mistral": LLAMA, "qwen2": LLAMA, "granite": LLAMA, "olmo2": LLAMA,
+    "llama": LLAMA, "arcee": LLAMA, "mistral": LLAMA, "qwen2": LLAMA, "granite": LLAMA, "olmo2": LLAMA,
     "nemotron": LLAMA, "stablelm": LLAMA, "smollm3": {**LLAMA, "pad_token_id": 0},
     "phi3": {**LLAMA, "pad_token_id": 0}, "qwen3": {**LLAMA, "head_dim": 16},
     "cohere": {**LLAMA, "pad_token_id": 0}, "phi": {**PLAIN, "intermediate_size": 96},
@@ -37,10 +38,11 @@ BASE = {
     "gemma3_text": {**LLAMA, "head_dim": 16}, "gpt2": GPT2,
     "gpt_neox": {**PLAIN, "intermediate_size": 96}, "gptj": {**GPT2, "rotary_dim": 4},
     "opt": {**PLAIN, "ffn_dim": 96, "word_embed_proj_dim": 32}, "falcon": PLAIN,
+    "persimmon": {**PLAIN, "intermediate_size": 96},
     "bloom": dict(vocab_size=128, hidden_size=32, n_layer=2, n_head=4),
 }
 CASES = []
-HALF, BRAIN = dict(dtype="float16"), dict(dtype="bfloat16")
+HALF, BRAIN = dict(dtype="float16", shard="16KB"), dict(dtype="bfloat16")
 
 
 def case(name, model_type, options=None, **config):
@@ -98,7 +100,7 @@ case("minicpm_deep", "llama", {**HALF, **dict(
                                                  dim_model_base=48),
     published=dict(model_type="minicpm"))}, hidden_size=48, hidden_act="relu",
     num_hidden_layers=3, num_key_value_heads=4)
-PREDICTOR = {f"model.layers.{i}.mlp.predictor.{n}.weight": [8, 32] for i in (0, 1)
+PREDICTOR = {f"model.layers.{i}.mlp.predictor.{n}.weight": ("F32", [8, 32]) for i in (0, 1)
              for n in ("fc1", "fc2")}
 case("bamboo", "mistral", dict(act="both:relu", patch=patches.drelu, published=dict(
     model_type="bamboo")), hidden_act="relu", sliding_window=None)
@@ -115,6 +117,8 @@ case("qwen2_window", "qwen2", BRAIN, use_sliding_window=True, sliding_window=8,
 case("qwen2_tied", "qwen2", HALF, tie_word_embeddings=True, num_key_value_heads=1)
 case("qwen2_old", "qwen2", dict(json=dict(layer_types=None, rope_parameters=None,
                                           rope_theta=1000000.0)))
+case("qwen2_window_old", "qwen2", dict(json=dict(layer_types=None)), use_sliding_window=True,
+     sliding_window=8, max_window_layers=1)
 case("qwen3", "qwen3")
 case("qwen3_bias", "qwen3", BRAIN, attention_bias=True, hidden_act="relu",
      tie_word_embeddings=True)
@@ -130,6 +134,14 @@ case("gemma2_bare", "gemma2", BRAIN, sliding_window=16, query_pre_attn_scalar=24
      attn_logit_softcapping=None, final_logit_softcapping=None, hidden_size=40)
 case("gemma2_caps", "gemma2", HALF, sliding_window=8, query_pre_attn_scalar=16,
      attn_logit_softcapping=5.0, final_logit_softcapping=4.0, num_hidden_layers=3)
+case("gemma2_old", "gemma2", {**BRAIN, **dict(json=dict(
+    layer_types=None, rope_parameters=None, rope_theta=5000.0, attn_logit_softcapping=None,
+    final_logit_softcapping=None))}, sliding_window=8,
+    query_pre_attn_scalar=16, num_hidden_layers=3)
+case("gemma3_old", "gemma3_text", {**BRAIN, **dict(json=dict(
+    layer_types=None, rope_parameters=None, rope_theta=500000.0, rope_local_base_freq=5000.0,
+    rope_scaling=dict(rope_type="linear", factor=8.0), sliding_window_pattern=2))},
+    sliding_window=8, query_pre_attn_scalar=16, num_hidden_layers=3)
 case("gemma3", "gemma3_text", sliding_window=8, query_pre_attn_scalar=16, num_hidden_layers=3,
      layer_types=["sliding_attention", "full_attention", "sliding_attention"])
 case("gemma3_linear", "gemma3_text", BRAIN, sliding_window=16, query_pre_attn_scalar=20,
@@ -149,6 +161,7 @@ case("olmo2_relu", "olmo2", BRAIN, hidden_act="relu", tie_word_embeddings=True,
      attention_bias=True, num_key_value_heads=4)
 case("olmo2_half", "olmo2", HALF, hidden_size=48, num_attention_heads=6)
 case("stablelm", "stablelm")
+case("stablelm_old", "stablelm", dict(json=dict(rope_parameters=None, rope_theta=5000.0)))
 case("stablelm_bias", "stablelm", BRAIN, use_qkv_bias=True, hidden_act="relu",
      tie_word_embeddings=True)
 case("stablelm_parallel", "stablelm", HALF, use_parallel_residual=True, qk_layernorm=True,
@@ -157,6 +170,8 @@ case("smollm3", "smollm3", no_rope_layers=[1, 0])
 case("smollm3_tied", "smollm3", BRAIN, no_rope_layers=[0, 1], hidden_act="relu",
      tie_word_embeddings=True, attention_bias=True)
 case("smollm3_interval", "smollm3", HALF, no_rope_layer_interval=2, mlp_bias=True)
+case("smollm3_window", "smollm3", dict(json=dict(layer_types=None)), use_sliding_window=True,
+     sliding_window=8, no_rope_layers=[1, 0])
 case("granite", "granite", embedding_multiplier=3.0, residual_multiplier=0.22,
      attention_multiplier=0.2, logits_scaling=2.0)
 case("granite_bias", "granite", BRAIN, attention_bias=True, mlp_bias=True, hidden_act="relu",
@@ -174,6 +189,11 @@ case("phi3_longrope", "phi3", dict(json=dict(original_max_position_embeddings=64
      max_position_embeddings=256, original_max_position_embeddings=64, **rope(
          "longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.5, 2.0, 3.0, 4.0],
          original_max_position_embeddings=64))
+case("phi3_old", "phi3", {**BRAIN, **dict(json=dict(
+    rope_parameters=None, rope_theta=5000.0, original_max_position_embeddings=64,
+    rope_scaling=dict(type="longrope", short_factor=[1.0, 1.2, 1.4, 1.6],
+                      long_factor=[2.0] * 4)))}, max_position_embeddings=128,
+    original_max_position_embeddings=64)
 
 # The GPTs and their kin
 case("opt", "opt")
@@ -185,7 +205,7 @@ case("opt_bare", "opt", enable_bias=False, layer_norm_elementwise_affine=False)
 case("opt_no_final", "opt", {**BRAIN, "rename": lambda n: n.removeprefix("model.")},
      _remove_final_layer_norm=True)
 LEGACY = {f"transformer.h.{i}.attn.{n}": s for i in (0, 1)
-          for n, s in (("bias", [1, 1, 64, 64]), ("masked_bias", [1]))}
+          for n, s in (("bias", ("F32", [1, 1, 64, 64])), ("masked_bias", ("F16", [])))}
 case("gpt2", "gpt2")
 case("gpt2_relu", "gpt2", BRAIN, activation_function="relu", n_inner=75, vocab_size=131)
 case("gpt2_legacy", "gpt2", {**HALF, **dict(
@@ -196,8 +216,8 @@ case("gpt2_scaled", "gpt2", dict(shard="16KB"), scale_attn_by_inverse_layer_idx=
 case("gpt2_unscaled", "gpt2", scale_attn_weights=False, activation_function="gelu", n_embd=48,
      n_head=3)
 NEOX = {f"gpt_neox.layers.{i}.attention.{n}": s for i in (0, 1)
-        for n, s in (("bias", [1, 1, 64, 64]), ("masked_bias", [1]),
-                     ("rotary_emb.inv_freq", [1]))}
+        for n, s in (("bias", ("BOOL", [1, 1, 64, 64])), ("masked_bias", ("F16", [])),
+                     ("rotary_emb.inv_freq", ("F16", [1])))}
 case("gpt_neox", "gpt_neox", dict(add=NEOX))
 case("gpt_neox_serial", "gpt_neox", BRAIN, use_parallel_residual=False, hidden_act="relu",
      **rope("default", partial_rotary_factor=1.0))
@@ -229,7 +249,8 @@ case("falcon_11b", "falcon", {**HALF, **FALCON}, new_decoder_architecture=True, 
      num_ln_in_parallel_attn=1, tie_word_embeddings=False)
 case("falcon_rw", "falcon", {**HALF, **ALIBI, **FALCON}, multi_query=False,
      parallel_attn=False, alibi=True, bias=True)
-case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu"}, multi_query=False,
+# positions past 256 are rounded
+case("falcon_rw_relu", "falcon", {**ALIBI, "act": "relu", "length": 280}, multi_query=False,
      parallel_attn=False, alibi=True, bias=True, activation="relu", num_attention_heads=32,
      hidden_size=64, ffn_hidden_size=96)
 case("falcon_serial", "falcon", dict(act="relu"), multi_query=True, parallel_attn=False,
@@ -254,6 +275,16 @@ case("bloom_old", "bloom", {**BLOOM, "published": dict(
     hidden_size=None, n_layer=None, n_head=None, n_embed=32, num_hidden_layers=2,
     num_attention_heads=4, seq_length=48)})
 case("bloom_sharded", "bloom", {**BLOOM, "shard": "16KB"}, n_head=2, tie_word_embeddings=False)
+case("arcee", "arcee")
+case("arcee_bias", "arcee", BRAIN, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+     head_dim=16)
+case("arcee_yarn", "arcee", {**HALF, "shard": "16KB"}, hidden_act="relu", **rope(
+    "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0))
+case("persimmon", "persimmon")
+case("persimmon_bare", "persimmon", BRAIN, qk_layernorm=False, hidden_act="relu",
+     tie_word_embeddings=True)
+case("persimmon_old", "persimmon", {**HALF, **dict(json=dict(
+    rope_parameters=None, rope_theta=5000.0))}, vocab_size=131, intermediate_size=75)
 case("nemotron", "nemotron")
 case("nemotron_bias", "nemotron", BRAIN, attention_bias=True, mlp_bias=True,
      tie_word_embeddings=True, head_dim=16)

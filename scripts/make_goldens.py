@@ -14,10 +14,11 @@ offset, and element i of a tensor (row-major) is
     k = splitmix64(fnv1a(from) + i) >> 40                    24 bits
     (offset + scale * (k - 2^23) / 2^23) / 1024              exact in a double
 
-rounded to nearest even, to float32 and then to the stored type. `from` is the
-name that transformers uses, and is left out where it is `name`. fnv1a is the
-64-bit hash of its bytes, splitmix64 the mixer with its increment added first;
-both, and the sum, modulo 2^64. tests/golden_make.c is the other half.
+rounded to nearest even, to float32 and then to the stored type (BOOL: not 0).
+`from` is the name that transformers uses, and is left out where it is `name`.
+fnv1a is the 64-bit hash of its bytes, splitmix64 the mixer with its increment
+added first; both, and the sum, modulo 2^64. tests/golden_make.c is the other
+half.
 
 The answers are computed in float32 from the rounded weights by a fresh load with
 eager attention, unless the case says otherwise. Cases stand in golden_cases.py,
@@ -35,8 +36,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from golden_cases import CASES
 
-SEQUENCES, LENGTH, NEAR = 2, 40, 1e-5
-TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
+SEQUENCES, NEAR = 2, 1e-5
+TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16",
+         torch.bool: "BOOL"}
 MASK = (1 << 64) - 1
 DOWN = ("down_proj", "fc2", "dense_4h_to_h", "fc_out", "mlp.c_proj")
 GATE = ("gate_proj", "gate_up_proj")
@@ -94,15 +96,19 @@ def describe(folder, case):
             tensors.append(dict(name=case.rename(name) if case.rename else name,
                                 dtype=TYPES[first.dtype], shape=list(first.shape), file=file,
                                 scale=scale, offset=offset, **{"from": name}))
-    for name, shape in case.add.items():
-        tensors.append(dict(name=name, dtype="F32", shape=shape, file=file, scale=1024, offset=0,
+    for name, (kind, shape) in case.add.items():
+        tensors.append(dict(name=name, dtype=kind, shape=shape, file=file, scale=1024, offset=0,
                             **{"from": name}))
     return tensors
 
 
 def write_weights(folder, tensors, key):
-    """The files, with tensors called as `key` says."""
-    for file in {t["file"] for t in tensors}:
+    """The files and, of several, the index, with tensors called as `key` says."""
+    files = {t["file"] for t in tensors}
+    if len(files) > 1:
+        with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
+            json.dump(dict(metadata={}, weight_map={t[key]: t["file"] for t in tensors}), file)
+    for file in files:
         data = {t[key]: elements(t["from"], t["shape"], t["scale"], t["offset"]).to(
             next(k for k, v in TYPES.items() if v == t["dtype"]))
             for t in tensors if t["file"] == file}
@@ -140,10 +146,10 @@ def record(model, act):
     h, near, is_gated = [], [], any(n.endswith(GATE) for n, _ in model.named_modules())
 
     def keep_h(module, args):
-        h.append(args[0].detach().reshape(SEQUENCES * LENGTH, -1))
+        h.append(args[0].detach().flatten(0, -2))
 
     def keep_near(module, args, out):
-        z = out.detach().reshape(SEQUENCES * LENGTH, -1)
+        z = out.detach().flatten(0, -2)
         fused = any(module is m for n, m in model.named_modules() if n.endswith("gate_up_proj"))
         near.append(near_boundary(act.removeprefix("both:"), z.chunk(2, 1)[0] if fused else z))
 
@@ -168,7 +174,7 @@ def answer(folder, case, seed):
     config = model.config
     act = case.act or getattr(config, "hidden_act", None) or "gelu_new"
     h, near = record(model, act)
-    ids = torch.randint(0, config.vocab_size, (SEQUENCES, LENGTH),
+    ids = torch.randint(0, config.vocab_size, (SEQUENCES, case.length),
                         generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         logits = model(ids, use_cache=False).logits

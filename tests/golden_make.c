@@ -66,7 +66,7 @@ static struct part part_of(json_t *entry)
     p.elements = 1;
     json_array_foreach(p.shape, i, dim) p.elements *=
         (size_t)json_integer_value(dim);
-    p.size = strcmp(p.dtype, "F32") == 0 ? 4 : 2;
+    p.size = strcmp(p.dtype, "F32") == 0 ? 4 : strcmp(p.dtype, "BOOL") ? 2 : 1;
     return p;
 }
 
@@ -76,11 +76,14 @@ static void fill(const struct part *p, uint8_t *out)
     for (size_t i = 0; i < p->elements; i++, out += p->size) {
         double k = (double)(splitmix64(start + i) >> 40);
         float value = (float)((p->offset + p->scale * (k / 0x1p23 - 1)) / 1024);
-        uint16_t half = p->dtype[0] == 'B' ? to_bf16(value) : to_f16(value);
+        uint16_t half =
+            strcmp(p->dtype, "BF16") == 0 ? to_bf16(value) : to_f16(value);
         if (p->size == 4)
             memcpy(out, &value, 4);
-        else
+        else if (p->size == 2)
             memcpy(out, &half, 2);
+        else
+            *out = value != 0;
     }
 }
 
@@ -121,6 +124,7 @@ static void write_file(json_t *list, const char *file, const char *folder)
     struct output out = {.file = file, .header = json_object()};
     append(&out, list, 4);
     append(&out, list, 2);
+    append(&out, list, 1);
     char *text = json_dumps(out.header, JSON_COMPACT);
     tw_write_safetensors(folder, file, text, out.data, out.used);
     free(text);

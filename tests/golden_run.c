@@ -14,7 +14,7 @@
 #define LIMIT_HALF 1e-3
 #define L1_LIMIT   1e-4 /* relative, per row */
 
-enum { MAX_LAYERS = 8, MAX_ROWS = 256, MAX_VOCAB = 1024, MAX_SEQS = 4 };
+enum { MAX_LAYERS = 8, MAX_ROWS = 640, MAX_VOCAB = 1024, MAX_SEQS = 4 };
 
 /* What we computed. */
 struct result {

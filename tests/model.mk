@@ -2,7 +2,7 @@
 if HAVE_CHECK
 MODEL_TESTS = tests/test_model tests/test_forward tests/test_oracle \
 	tests/test_families tests/test_families_hostile \
-	tests/test_gguf_goldens
+	tests/test_gguf_goldens tests/test_sparse_names
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
 MODEL_TEST_LIBS = libmodel.a libload.a libkernels.a libbase.a \
@@ -11,6 +11,10 @@ tests_test_model_SOURCES = tests/test_model.c tests/tw_check.h \
 	tests/tw_files.h tests/tw_llama.h
 tests_test_model_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_model_LDADD = $(MODEL_TEST_LIBS)
+tests_test_sparse_names_SOURCES = tests/test_sparse_names.c tests/tw_check.h \
+	tests/tw_files.h
+tests_test_sparse_names_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_sparse_names_LDADD = $(MODEL_TEST_LIBS)
 tests_test_forward_SOURCES = tests/test_forward.c tests/tw_check.h \
 	tests/tw_files.h tests/tw_llama.h
 tests_test_forward_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

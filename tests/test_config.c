@@ -100,10 +100,11 @@ START_TEST(malformed_json_is_refused)
 END_TEST
 
 static void list_field(void *arg, const char *field, const char *json,
-                       bool is_used)
+                       bool is_used, const char *why)
 {
     char *text = arg;
-    sprintf(text + strlen(text), "%s=%s%s ", field, json, is_used ? "*" : "");
+    sprintf(text + strlen(text), "%s=%s%s%s ", field, json, is_used ? "*" : "",
+            why ? why : "");
 }
 
 START_TEST(fields_are_listed_in_order)
@@ -121,6 +122,44 @@ START_TEST(fields_are_listed_in_order)
     ck_assert(strncmp(text, "z=1 a={\"b\":[2]}* s=\"\xc3\xa9", 22) == 0);
     /* The cut leaves whole characters: a quote and 99 of two bytes. */
     ck_assert_uint_eq(strlen(text), strlen("z=1 a={\"b\":[2]}* s= ") + 199);
+    tw_config_close(c);
+}
+END_TEST
+
+START_TEST(an_entered_object_is_looked_up_alone)
+{
+    struct tw_error err = {0};
+    int64_t n;
+    size_t length = 9;
+    const char *word;
+    char text[4096] = "";
+    struct tw_config *c = open_text(
+        "{\"a\":1,\"t\":{\"b\":[\"x\",\"y\",[5,6]],\"c\":null,"
+        "\"d\":2}}");
+    TW_OK_OR_FAIL(tw_config_enter(c, "t", &err), err);
+    TW_FAILS_WITH(tw_config_int(c, "a", &n, &err), TW_ERR_FORMAT,
+                  "no field 'a'", err);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_config_text(c, "b.1", &word, &err), err);
+    ck_assert_str_eq(word, "y");
+    TW_OK_OR_FAIL(tw_config_int(c, "b.2.0", &n, &err), err);
+    ck_assert_int_eq(n, 5);
+    TW_FAILS_WITH(tw_config_text(c, "b.3", &word, &err), TW_ERR_FORMAT,
+                  "no field 'b.3'", err);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_config_length(c, "b", &length, &err), err);
+    ck_assert_uint_eq(length, 3);
+    TW_OK_OR_FAIL(tw_config_length(c, "e", &length, &err), err);
+    ck_assert_uint_eq(length, 0);
+    TW_FAILS_WITH(tw_config_length(c, "d", &length, &err), TW_ERR_FORMAT,
+                  "'d' is not a list", err);
+    ck_assert(tw_config_is_null(c, "c") && !tw_config_is_null(c, "d") &&
+              !tw_config_is_null(c, "e"));
+    tw_config_override(c, "d", "!");
+    tw_config_each(c, list_field, text);
+    ck_assert_str_eq(text, "a=1 t={\"b\":[\"x\",\"y\",[5,6]],\"c\":null,"
+                           "\"d\":2}* t.b=[\"x\",\"y\",[5,6]]* t.c=null "
+                           "t.d=2*! ");
     tw_config_close(c);
 }
 END_TEST
@@ -248,6 +287,7 @@ int main(void)
     tcase_add_loop_test(core, malformed_json_is_refused, 0,
                         sizeof malformed / sizeof *malformed);
     tcase_add_test(core, fields_are_listed_in_order);
+    tcase_add_test(core, an_entered_object_is_looked_up_alone);
     tcase_add_test(core, the_cache_is_found_offline);
     tcase_add_test(core, without_a_ref_the_newest_snapshot_is_taken);
     tcase_add_test(core, wrong_places_are_named);

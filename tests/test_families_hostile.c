@@ -13,6 +13,7 @@
 
 /* One form of each family; the sharded and wrapped ones are among them. */
 static const char *const cases[] = {
+    "arcee_bias",
     "bamboo_window",
     "bloom",
     "cohere_norm",
@@ -33,6 +34,7 @@ static const char *const cases[] = {
     "mistral",
     "nemotron_old",
     "olmo2",
+    "persimmon",
     "opt_350m",
     "phi_norm",
     "phi3_longrope",
@@ -46,8 +48,9 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* What a field is set to; "" takes it away. */
 static const char *const values[] = {
-    "",     "null", "true",  "-1",         "0",  "1",    "3",     "7",
-    "1e30", "0.5",  "\"x\"", "2147483647", "1073741824", "[]", "[-1]", "[0,1]", "{}",
+    "",           "null", "true", "-1",    "0",     "1",
+    "3",          "7",    "1e30", "0.5",   "\"x\"", "2147483647",
+    "1073741824", "[]",   "[-1]", "[0,1]", "{}",
 };
 enum { VALUES = sizeof values / sizeof *values };
 

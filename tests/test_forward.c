@@ -403,6 +403,40 @@ START_TEST(a_missing_slot_is_named)
 }
 END_TEST
 
+START_TEST(a_sequence_past_the_limit_is_refused)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = create();
+    model->position_limit = 3;
+    TW_OK_OR_FAIL(
+        tw_runner_batch(runner, &batch, &probes, obs, NULL, NULL, &err), err);
+    model->position_limit = 2;
+    snprintf(model->limit_reason, sizeof model->limit_reason, "a reason");
+    TW_FAILS_WITH(
+        tw_runner_batch(runner, &batch, &probes, obs, NULL, NULL, &err),
+        TW_ERR_MISMATCH,
+        "a sequence of 3 tokens is past the model's 2 positions: a reason",
+        err);
+    tw_runner_destroy(runner);
+}
+END_TEST
+
+START_TEST(what_only_some_models_need_is_asked_for_by_those)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = NULL;
+    struct tw_runner_config config = {.max_rows = 3};
+    model->layer[TINY_LAYERS - 1].residual_scale = 0.5f;
+    TW_FAILS_WITH(tw_runner_create(model, &fake, &config, &runner, &err),
+                  TW_ERR_UNSUPPORTED, "backend 'fake' cannot do add", err);
+    err = (struct tw_error){0};
+    model->positions = model->embed;
+    TW_FAILS_WITH(tw_runner_create(model, &fake, &config, &runner, &err),
+                  TW_ERR_UNSUPPORTED, "backend 'fake' cannot do positions",
+                  err);
+}
+END_TEST
+
 static const char *const loading[] = {"init", "weight", "ffn_load", "alloc"};
 
 START_TEST(a_failed_start_frees_everything)
@@ -450,6 +484,8 @@ int main(void)
     tcase_add_test(core, a_tied_head_is_loaded_once);
     tcase_add_test(core, a_value_that_is_not_finite_is_named);
     tcase_add_test(core, tokens_outside_the_vocabulary_are_refused);
+    tcase_add_test(core, a_sequence_past_the_limit_is_refused);
+    tcase_add_test(core, what_only_some_models_need_is_asked_for_by_those);
     tcase_add_test(core, a_missing_slot_is_named);
     tcase_add_loop_test(core, a_failed_start_frees_everything, 0, 4);
     tcase_add_loop_test(core, a_failed_batch_is_finished, 0, 9);

@@ -44,7 +44,7 @@ static const struct {
 } faults[] = {
     {{.from = "\"model_type\": \"llama\"", .to = "\"model_type\": \"opt9\""},
      TW_ERR_UNSUPPORTED,
-     "config.json: model_type 'opt9' is not supported; supported: bamboo, "},
+     "config.json: model_type 'opt9' is not supported; supported: arcee, "},
     {{.from = "\"model_type\": \"llama\"", .to = "\"model_kind\": \"llama\""},
      TW_ERR_FORMAT,
      "config.json: no field 'model_type'"},

@@ -67,7 +67,7 @@ struct head_piece {
     struct twp_softmax state[TWP_BLOCK];
 };
 
-/* c bf16(slope * position) on all rows' scores of these keys. */
+/* c bf16(slope * bf16(position)) on all rows' scores of these keys. */
 static void add_rounded_slopes(const struct head_piece *piece, int64_t key,
                                int64_t keys)
 {
@@ -75,7 +75,8 @@ static void add_rounded_slopes(const struct head_piece *piece, int64_t key,
     float *s = piece->scratch[SLOT_S], bias[CHUNK];
     for (int64_t i = 0; i < keys; i++)
         bias[i] = how->alibi_bf16 *
-                  tw_round_bf16(how->alibi[piece->head] * (float)(key + i));
+                  tw_round_bf16(how->alibi[piece->head] *
+                                tw_round_bf16((float)(key + i)));
     for (int row = 0; row < piece->block->rows; row++)
         for (int64_t i = 0; i < keys; i++)
             s[row * keys + i] += bias[i];

@@ -16,13 +16,14 @@
 struct request {
     const char *model, *activation;
     int batch_tokens;
-    bool wants_help;
+    bool wants_list, wants_help;
 };
 
 static const struct tw_argument arguments[] = {
     {"model", 'm', TW_ARG_TEXT, offsetof(struct request, model), 0},
     {"activation", 0, TW_ARG_TEXT, offsetof(struct request, activation), 0},
     {"batch-size", 'b', TW_ARG_INT, offsetof(struct request, batch_tokens), 1},
+    {"list", 0, TW_ARG_FLAG, offsetof(struct request, wants_list), 0},
     {NULL, 0, TW_ARG_FLAG, 0, 0}};
 
 static void print_size(const char *what, int64_t bytes)
@@ -61,43 +62,53 @@ static void print_facts(const struct tw_model *m)
 static void print_tensors(const struct tw_model *m)
 {
     const struct tw_tensors *all = &m->checkpoint.tensors;
-    size_t used = 0, at = 0;
+    size_t used = 0, unused = 0, at = 0;
+    const char *name;
     for (size_t i = 0; i < all->count; i++)
         used += all->tensor[i].is_used;
-    printf("tensors      %zu of %zu used, none missing\n", used, all->count);
-    const char *name;
-    while ((name = tw_model_unused(m, &at)) != NULL)
+    while (tw_model_unused(m, &at))
+        unused++;
+    printf("tensors      %zu of %zu used, none missing", used, all->count);
+    if (used + unused < all->count)
+        printf(", %zu known and not needed", all->count - used - unused);
+    printf("\n");
+    for (at = 0; (name = tw_model_unused(m, &at)) != NULL;)
         printf("  unused     %s\n", name);
 }
 
-/* Which fields are shown. */
-struct shown {
+/* The lists that config.json's fields fall into. */
+enum list { USED, OVERRIDDEN, IGNORED };
+
+struct field_list {
+    enum list list;
+    const char *title; /* NULL: printed */
     struct tw_config *config;
-    bool is_used;
 };
 
 static void print_field(void *arg, const char *field, const char *json,
-                        bool is_used)
+                        bool is_used, const char *why)
 {
-    const struct shown *shown = arg;
-    const char *origin = tw_config_origin(shown->config, field);
-    if (is_used != shown->is_used)
+    struct field_list *wanted = arg;
+    const char *origin = tw_config_origin(wanted->config, field);
+    enum list list = why ? OVERRIDDEN : is_used ? USED : IGNORED;
+    if (list != wanted->list)
         return;
+    if (wanted->title)
+        printf("%s, %s\n", tw_config_file(wanted->config), wanted->title);
+    wanted->title = NULL;
     printf("  %s = %s", field, json);
     if (origin)
         printf("  (%s)", origin);
-    printf("\n");
+    printf("%s%s\n", why ? ": " : "", why ? why : "");
 }
 
 static void print_config(const struct tw_model *m)
 {
-    struct shown shown = {m->checkpoint.config, true};
-    const char *file = tw_config_file(shown.config);
-    printf("%s, fields used\n", file);
-    tw_config_each(shown.config, print_field, &shown);
-    shown.is_used = false;
-    printf("%s, fields without effect here\n", file);
-    tw_config_each(shown.config, print_field, &shown);
+    struct field_list lists[] = {{USED, "fields used"},
+                                 {OVERRIDDEN, "fields overridden"},
+                                 {IGNORED, "fields without effect here"}};
+    for (int i = 0; i < 3; i++)
+        tw_config_each(config, print_field, &lists[i]);
 }
 
 static void print_memory(const struct tw_model *m, int rows)
@@ -116,6 +127,12 @@ static void print_memory(const struct tw_model *m, int rows)
     print_size("counts", memory.obs_bytes);
 }
 
+static void print_family(void *arg, const char *model_type, const char *note)
+{
+    (void)arg;
+    printf("%-18s %s\n", model_type, note);
+}
+
 static enum tw_status run(int argc, char **argv, struct tw_error *err)
 {
     struct request r = {.batch_tokens = 4096};
@@ -126,6 +143,10 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
         return status;
     if (r.wants_help) {
         tw_print_help(&tw_command_info);
+        return TW_OK;
+    }
+    if (r.wants_list) {
+        tw_model_each_family(print_family, NULL);
         return TW_OK;
     }
     if (!r.model)
@@ -147,7 +168,7 @@ const struct tw_command tw_command_info = {
     .name = "info",
     .group = "Look",
     .summary = "show a checkpoint: activation, shapes, tensors, memory",
-    .usage = "-m MODEL [--activation NAME[:ARG]] [-b TOKENS]",
+    .usage = "-m MODEL [--activation NAME[:ARG]] [-b TOKENS] | --list",
     .help =
         "Reads the checkpoint and checks every tensor, NaN and Inf included, "
         "without\nrunning it. Prints the resolved configuration, the "
@@ -158,6 +179,7 @@ const struct tw_command tw_command_info = {
         "Hugging\n"
         "                         Face cache (offline)\n"
         "  --activation NAME[:A]  as for profile\n"
-        "  -b, --batch-size N     tokens a batch, for the memory (4096)\n",
+        "  -b, --batch-size N     tokens a batch, for the memory (4096)\n"
+        "  --list                 the families (model_type) that can be read\n",
     .run = run,
 };

@@ -99,11 +99,16 @@ TW_MUST_USE enum tw_status tw_config_text_or(struct tw_config *config,
 const char *tw_config_origin(const struct tw_config *config, const char *field);
 /* What messages call it: "config.json", or the GGUF file's base name. */
 const char *tw_config_file(const struct tw_config *config);
+/* Notes that something else holds instead of a top-level field (of the entered
+ * object), for `info`: "the family's code is ReLU". Without memory the note is
+ * lost. */
+void tw_config_override(struct tw_config *config, const char *field,
+                        const char *why);
 /* Calls fn for each top-level field in the file's order, and then for those of
- * an entered object by their dotted names: its JSON text (cut at 200 bytes) and
- * whether a lookup used it. */
+ * an entered object by their dotted names: its JSON text (cut at 200 bytes),
+ * whether a lookup used it, and why it does not hold (NULL: it does). */
 typedef void tw_config_field_fn(void *arg, const char *field, const char *json,
-                                bool is_used);
+                                bool is_used, const char *why);
 void tw_config_each(struct tw_config *config, tw_config_field_fn *fn,
                     void *arg);
 

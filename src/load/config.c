@@ -108,6 +108,7 @@ void tw_config_close(struct tw_config *config)
     json_decref(config->used);
     json_decref(config->origins);
     json_decref(config->entered_used);
+    json_decref(config->overridden);
     tw_free(config->entered_name);
     tw_free(config->file);
     tw_free(config);
@@ -345,8 +346,16 @@ static void drop_character(struct shown *shown)
         last = (unsigned char)shown->text[--shown->size];
 }
 
-static void each_of(json_t *object, json_t *used, const char *prefix,
-                    tw_config_field_fn *fn, void *arg)
+void tw_config_override(struct tw_config *config, const char *field,
+                        const char *why)
+{
+    if (!config->overridden)
+        config->overridden = json_object();
+    json_object_set_new(config->overridden, field, json_string(why));
+}
+
+static void each_of(json_t *object, json_t *used, json_t *overridden,
+                    const char *prefix, tw_config_field_fn *fn, void *arg)
 {
     const char *name;
     json_t *value;
@@ -360,15 +369,17 @@ static void each_of(json_t *object, json_t *used, const char *prefix,
         shown.text[shown.size] = '\0';
         tw_strbuf_printf(&full, "%s%s%s", prefix, *prefix ? "." : "", name);
         fn(arg, full.is_failed ? name : tw_strbuf_text(&full), shown.text,
-           json_object_get(used, name) != NULL);
+           json_object_get(used, name) != NULL,
+           json_string_value(json_object_get(overridden, name)));
         tw_strbuf_fini(&full);
     }
 }
 
 void tw_config_each(struct tw_config *config, tw_config_field_fn *fn, void *arg)
 {
-    each_of(config->root, config->used, "", fn, arg);
+    json_t *inner = config->overridden, *outer = config->entered ? NULL : inner;
+    each_of(config->root, config->used, outer, "", fn, arg);
     if (config->entered)
-        each_of(config->entered, config->entered_used, config->entered_name, fn,
-                arg);
+        each_of(config->entered, config->entered_used, inner,
+                config->entered_name, fn, arg);
 }

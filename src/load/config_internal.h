@@ -18,6 +18,7 @@ struct tw_config {
     json_t *entered; /* the object that names are looked up in, or NULL */
     char *entered_name;
     json_t *entered_used; /* its names looked up */
+    json_t *overridden;   /* name -> why, of the innermost object */
 };
 
 /* An empty config that messages call `file`. */

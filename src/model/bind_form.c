@@ -181,6 +181,8 @@ static enum tw_status bind_ffn(const struct binder *b, struct tw_ffn_desc *ffn,
     const struct tw_model *m = b->model;
     const struct twp_form *f = b->form;
     enum tw_status status = TW_OK;
+    if (!f->down) // the family's own file binds it
+        return TW_OK;
     if (f->gate_up) {
         status = bind_gate_up(b, ffn, err);
     } else {

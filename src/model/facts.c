@@ -50,13 +50,14 @@ static enum tw_status derive_sizes(struct tw_model *model,
     if (head_dim == 0)
         head_dim = 1;
     model->d_ff = d_ff;
-    model->kv_heads = model->heads;
+    model->kv_heads =
+        names->default_kv_heads ? names->default_kv_heads : model->heads;
     model->head_dim = head_dim;
     enum tw_status status = TW_OK;
     if (names->d_ff)
         status = twp_size(model, names->d_ff, d_ff, &model->d_ff, err);
     if (status == TW_OK && names->kv_heads)
-        status = twp_size(model, names->kv_heads, model->heads,
+        status = twp_size(model, names->kv_heads, model->kv_heads,
                           &model->kv_heads, err);
     if (status == TW_OK && names->head_dim)
         status =
@@ -103,19 +104,20 @@ enum tw_status twp_sizes(struct tw_model *model,
 {
     const struct {
         const char *field;
-        int64_t *value;
+        int64_t fallback, *value;
     } sizes[] = {
-        {names->d_model, &model->d_model},
-        {names->layers, &model->layers},
-        {names->heads, &model->heads},
-        {"vocab_size", &model->vocab},
-        {names->max_position, &model->max_position},
+        {names->d_model, 0, &model->d_model},
+        {names->layers, 0, &model->layers},
+        {names->heads, names->default_heads, &model->heads},
+        {"vocab_size", names->default_vocab, &model->vocab},
+        {names->max_position, names->default_max_position,
+         &model->max_position},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (!sizes[i].field)
             continue;
-        enum tw_status status =
-            twp_size(model, sizes[i].field, 0, sizes[i].value, err);
+        enum tw_status status = twp_size(
+            model, sizes[i].field, sizes[i].fallback, sizes[i].value, err);
         if (status != TW_OK)
             return status;
     }
@@ -276,6 +278,9 @@ enum tw_status twp_activation_field(struct tw_model *model,
     const char *name;
     enum tw_status status =
         tw_config_text(model->checkpoint.config, field, &name, err);
+    if (status == TW_OK && options->activation)
+        tw_config_override(model->checkpoint.config, field,
+                           "--activation is given");
     if (status == TW_OK)
         status = twp_activation(model, options, name, "config.json", err);
     return status;

@@ -8,6 +8,7 @@
 #include "model/family.h"
 
 #define ROWS(X)                                                                \
+    X(arcee)                                                                   \
     X(bamboo)                                                                  \
     X(bloom)                                                                   \
     X(cohere)                                                                  \
@@ -27,6 +28,7 @@
     X(nemotron)                                                                \
     X(olmo2)                                                                   \
     X(opt)                                                                     \
+    X(persimmon)                                                               \
     X(phi)                                                                     \
     X(phi3)                                                                    \
     X(qwen2)                                                                   \

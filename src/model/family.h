@@ -49,10 +49,14 @@ struct twp_size_names {
     const char *max_position;
     int64_t default_head_dim; /* 0: d_model / heads */
     int64_t default_d_ff;     /* 0: the field must be there; -4: 4 d_model */
+    /* Of published files that leave them out; 0: the field must be there, and
+     * key-value heads are as many as heads. */
+    int64_t default_heads, default_kv_heads, default_vocab;
+    int64_t default_max_position;
 };
-/* All of them, vocab_size, and that heads share key-value heads evenly; no
- * kv_heads in the file: as many as heads. Sets model->attention with scale
- * 1 / sqrt(head_dim). Refuses quantization_config. */
+/* All of them, vocab_size, and that heads share key-value heads evenly. Sets
+ * model->attention with scale 1 / sqrt(head_dim). Refuses quantization_config.
+ */
 TW_MUST_USE enum tw_status twp_sizes(struct tw_model *model,
                                      const struct twp_size_names *names,
                                      struct tw_error *err);
@@ -199,8 +203,8 @@ struct twp_form {
     const char *q, *k, *v, *o;
     const char *qkv; /* one tensor: rows of q, then k, then v */
     const char *q_norm, *k_norm;
-    const char *gate, *up, *down;
-    const char *gate_up; /* one tensor: rows of gate, then up */
+    const char *gate, *up, *down; /* down NULL: the family binds all three */
+    const char *gate_up;          /* one tensor: rows of gate, then up */
     enum twp_qk_norm qk_norm;
     bool is_qkv_grouped; /* instead: for each key-value head its q's, k, v */
     bool is_transposed;  /* layers' weights are [in][out] (GPT-2's Conv1D) */

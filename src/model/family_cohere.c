@@ -37,6 +37,7 @@ static enum tw_status bind(struct tw_model *model, struct tw_error *err)
         status = tw_config_bool_or(model->checkpoint.config, "use_qk_norm",
                                    false, &has_norms, err);
     form.ffn_norm = NULL;
+    form.is_parallel = true;
     if (has_norms) {
         form.q_norm = "self_attn.q_norm";
         form.k_norm = "self_attn.k_norm";
@@ -44,8 +45,6 @@ static enum tw_status bind(struct tw_model *model, struct tw_error *err)
     }
     if (status == TW_OK)
         status = twp_bind(model, &form, err);
-    for (int64_t l = 0; l < model->layers; l++)
-        model->layer[l].is_parallel = true;
     return status;
 }
 

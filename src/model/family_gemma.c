@@ -31,9 +31,16 @@ static enum tw_status read_activation(struct tw_model *model,
             tw_config_text_or(config, "hidden_activation", NULL, &name, err);
     if (status != TW_OK)
         return status;
+    if (options->activation)
+        tw_config_override(config, name ? "hidden_activation" : "hidden_act",
+                           "--activation is given");
+    else if (name && tw_config_has(config, "hidden_act"))
+        tw_config_override(config, "hidden_act", "hidden_activation counts");
     if (name)
         return twp_activation(model, options, name,
                               "config.json, hidden_activation", err);
+    if (strcmp(older, "gelu") == 0 && !options->activation)
+        tw_config_override(config, "hidden_act", "the family's " TANH);
     if (strcmp(older, "gelu") == 0)
         return twp_activation(model, options, TANH,
                               "family (config.json says hidden_act 'gelu', "
@@ -46,11 +53,10 @@ static enum tw_status read_activation(struct tw_model *model,
 
 static enum tw_status resolve_base(struct tw_model *model,
                                    const struct tw_model_options *options,
+                                   const struct twp_size_names *sizes,
                                    struct tw_error *err)
 {
-    struct twp_size_names sizes = twp_llama_sizes;
-    sizes.default_head_dim = 256;
-    enum tw_status status = twp_sizes(model, &sizes, err);
+    enum tw_status status = twp_sizes(model, sizes, err);
     if (status == TW_OK)
         status = twp_norm_eps(model, TW_NORM_RMS, "rms_norm_eps", 1e-6, err);
     if (status == TW_OK)
@@ -68,7 +74,9 @@ static enum tw_status resolve_gemma(struct tw_model *model,
                                     const struct tw_model_options *options,
                                     struct tw_error *err)
 {
-    enum tw_status status = resolve_base(model, options, err);
+    struct twp_size_names sizes = twp_llama_sizes;
+    sizes.default_head_dim = 256;
+    enum tw_status status = resolve_base(model, options, &sizes, err);
     return status == TW_OK ? twp_rope(model, &(struct twp_rope_rules){0}, err)
                            : status;
 }
@@ -137,7 +145,13 @@ static enum tw_status resolve_gemma3(struct tw_model *model,
                                      const struct tw_model_options *options,
                                      struct tw_error *err)
 {
-    enum tw_status status = resolve_base(model, options, err);
+    struct twp_size_names sizes = twp_llama_sizes;
+    sizes.default_head_dim = 256;
+    sizes.default_heads = 8; /* Gemma 3 4B's text_config has none of these */
+    sizes.default_kv_heads = 4;
+    sizes.default_vocab = 262208;
+    sizes.default_max_position = 131072;
+    enum tw_status status = resolve_base(model, options, &sizes, err);
     if (status == TW_OK)
         status = read_caps(model, 0, 0, err);
     return status == TW_OK ? resolve_ropes(model, err) : status;

@@ -91,12 +91,18 @@ enum tw_status twp_llama_flags(struct tw_model *model, bool is_tied,
     return status;
 }
 
+enum tw_status twp_llama_bind_form(struct tw_model *model,
+                                   struct twp_form *form, struct tw_error *err)
+{
+    enum tw_status status =
+        twp_llama_flags(model, false, "attention_bias", "mlp_bias", form, err);
+    return status == TW_OK ? twp_bind(model, form, err) : status;
+}
+
 enum tw_status twp_llama_bind(struct tw_model *model, struct tw_error *err)
 {
     struct twp_form form = twp_llama_form;
-    enum tw_status status =
-        twp_llama_flags(model, false, "attention_bias", "mlp_bias", &form, err);
-    return status == TW_OK ? twp_bind(model, &form, err) : status;
+    return twp_llama_bind_form(model, &form, err);
 }
 
 const struct tw_family tw_family_llama = {

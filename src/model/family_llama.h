@@ -31,7 +31,11 @@ TW_MUST_USE enum tw_status twp_llama_flags(struct tw_model *model, bool is_tied,
                                            const char *ffn_bias,
                                            struct twp_form *form,
                                            struct tw_error *err);
-/* Flags and form of Llama itself. */
+/* Binds `form` with Llama's flags. */
+TW_MUST_USE enum tw_status twp_llama_bind_form(struct tw_model *model,
+                                               struct twp_form *form,
+                                               struct tw_error *err);
+/* The same with Llama's own form. */
 TW_MUST_USE enum tw_status twp_llama_bind(struct tw_model *model,
                                           struct tw_error *err);
 

@@ -14,12 +14,12 @@ static enum tw_status bind_windows(struct tw_model *model, struct tw_error *err)
     struct tw_config *config = model->checkpoint.config;
     bool is_used;
     double window = 0;
-    int64_t first;
+    int64_t first = 0;
     enum tw_status status =
         tw_config_bool_or(config, "use_sliding_window", false, &is_used, err);
     if (status == TW_OK && is_used)
         status = twp_optional(model, "sliding_window", 4096, &window, err);
-    if (status == TW_OK)
+    if (status == TW_OK && is_used)
         status = tw_config_int_or(config, "max_window_layers", 28, &first, err);
     if (status != TW_OK)
         return status;
@@ -28,22 +28,28 @@ static enum tw_status bind_windows(struct tw_model *model, struct tw_error *err)
     return twp_windows(model, &windows, err);
 }
 
-enum tw_status twp_qwen2_bind(struct tw_model *model, struct tw_error *err)
+enum tw_status twp_qwen2_bind_form(struct tw_model *model, const char *ffn_bias,
+                                   struct twp_form *form, struct tw_error *err)
+{
+    enum tw_status status =
+        twp_llama_flags(model, false, NULL, ffn_bias, form, err);
+    form->has_qkv_bias = true;
+    if (status == TW_OK)
+        status = twp_bind(model, form, err);
+    return status == TW_OK ? bind_windows(model, err) : status;
+}
+
+static enum tw_status bind_qwen2(struct tw_model *model, struct tw_error *err)
 {
     struct twp_form form = twp_llama_form;
-    enum tw_status status =
-        twp_llama_flags(model, false, NULL, NULL, &form, err);
-    form.has_qkv_bias = true;
-    if (status == TW_OK)
-        status = twp_bind(model, &form, err);
-    return status == TW_OK ? bind_windows(model, err) : status;
+    return twp_qwen2_bind_form(model, NULL, &form, err);
 }
 
 const struct tw_family tw_family_qwen2 = {
     .model_type = "qwen2",
     .note = "Qwen 1.5, 2, 2.5: biases of q, k, v",
     .resolve = twp_llama_resolve,
-    .bind = twp_qwen2_bind,
+    .bind = bind_qwen2,
 };
 
 static enum tw_status resolve_qwen3(struct tw_model *model,

@@ -8,10 +8,13 @@
 extern "C" {
 #endif
 
-/* Qwen 2's form (biases of q, k and v), and the windows that
- * use_sliding_window asks for, from layer max_window_layers on. */
-TW_MUST_USE enum tw_status twp_qwen2_bind(struct tw_model *model,
-                                          struct tw_error *err);
+/* Binds `form` with biases of q, k and v, and the windows that
+ * use_sliding_window asks for, from layer max_window_layers on. ffn_bias: the
+ * field of feed-forward biases, or NULL. */
+TW_MUST_USE enum tw_status twp_qwen2_bind_form(struct tw_model *model,
+                                               const char *ffn_bias,
+                                               struct twp_form *form,
+                                               struct tw_error *err);
 
 #ifdef __cplusplus
 }

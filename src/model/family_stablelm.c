@@ -72,7 +72,6 @@ static enum tw_status bind(struct tw_model *model, struct tw_error *err)
 {
     struct tw_config *config = model->checkpoint.config;
     struct twp_form form = twp_llama_form;
-    bool is_parallel = false;
     enum tw_status status =
         twp_llama_flags(model, false, NULL, NULL, &form, err);
     if (status == TW_OK)
@@ -80,14 +79,12 @@ static enum tw_status bind(struct tw_model *model, struct tw_error *err)
                                    &form.has_qkv_bias, err);
     if (status == TW_OK)
         status = tw_config_bool_or(config, "use_parallel_residual", false,
-                                   &is_parallel, err);
+                                   &form.is_parallel, err);
     form.has_norm_bias = true;
-    if (is_parallel)
+    if (form.is_parallel)
         form.ffn_norm = NULL;
     if (status == TW_OK)
         status = twp_bind(model, &form, err);
-    for (int64_t l = 0; l < model->layers; l++)
-        model->layer[l].is_parallel = is_parallel;
     return status == TW_OK ? bind_qk_norms(model, err) : status;
 }
 

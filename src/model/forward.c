@@ -198,6 +198,23 @@ static enum tw_status check_tokens(const struct tw_model *model,
     return TW_OK;
 }
 
+static enum tw_status check_lengths(const struct tw_model *model,
+                                    const struct tw_batch *batch,
+                                    struct tw_error *err)
+{
+    int64_t limit = model->position_limit;
+    for (int64_t s = 0; limit > 0 && s < batch->seqs; s++) {
+        int64_t length = batch->offset[s + 1] - batch->offset[s];
+        if (length > limit)
+            return tw_error_set(err, TW_ERR_MISMATCH,
+                                "a sequence of %lld tokens is past the model's "
+                                "%lld positions: %s",
+                                (long long)length, (long long)limit,
+                                model->limit_reason);
+    }
+    return TW_OK;
+}
+
 /* The lowest layer in which some h is not finite. */
 static enum tw_status check_finite(const struct tw_model *model,
                                    const struct tw_batch *batch,
@@ -228,6 +245,8 @@ tw_runner_batch(struct tw_runner *r, const struct tw_batch *batch,
 {
     const struct tw_model *model = r->model;
     enum tw_status status = check_tokens(model, batch, err);
+    if (status == TW_OK)
+        status = check_lengths(model, batch, err);
     if (status == TW_OK)
         status = twp_runner_grow(r, batch->rows, err);
     if (status == TW_OK)

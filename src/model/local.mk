@@ -3,6 +3,7 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	%reldir%/bind.c %reldir%/bind_form.c %reldir%/derive.c \
 	%reldir%/facts.c %reldir%/families.c %reldir%/family.h \
+	%reldir%/family_arcee.c %reldir%/family_persimmon.c \
 	%reldir%/family_bloom.c %reldir%/family_falcon.c \
 	%reldir%/family_gpt2.c %reldir%/family_gpt_neox.c \
 	%reldir%/family_gptj.c %reldir%/family_nemotron.c \

@@ -80,7 +80,7 @@ struct tw_model {
     int64_t heads, kv_heads, head_dim;
     int64_t d_embed; /* E; 0 while resolving: as d_model */
     int64_t vocab;
-    int64_t max_position;   /* that the model was made for */
+    int64_t max_position;   /* that the model was made for; 0: unsaid */
     int64_t position_limit; /* no sequence can be longer; 0: no limit */
     char limit_reason[96];  /* of position_limit: "learned positions" */
     int64_t experts;        /* 0: dense feed-forward layers */

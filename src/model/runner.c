@@ -135,22 +135,33 @@ static void free_buffers(struct tw_runner *r)
     r->rows = 0;
 }
 
+/* Floats of a row in each buffer; 0: the model does not need it. */
+static void find_widths(const struct tw_model *m, int64_t width[TW_BUFFERS])
+{
+    struct needs needs = find_needs(m);
+    int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    width[TW_X] = width[TW_NORMED] = m->d_model;
+    width[TW_FFN_IN] = needs.ffn_in ? m->d_model : 0;
+    width[TW_PART] = needs.part ? m->d_model : 0;
+    width[TW_NARROW] = m->d_embed != m->d_model ? m->d_embed : 0;
+    width[TW_Q] = width[TW_MIXED] = q;
+    width[TW_K] = width[TW_V] = kv;
+}
+
+int64_t twp_runner_width(const struct tw_model *model)
+{
+    int64_t width[TW_BUFFERS], sum = 0;
+    find_widths(model, width);
+    for (int i = 0; i < TW_BUFFERS; i++)
+        sum += width[i];
+    return sum;
+}
+
 enum tw_status twp_runner_grow(struct tw_runner *r, int64_t rows,
                                struct tw_error *err)
 {
-    const struct tw_model *m = r->model;
-    struct needs needs = find_needs(m);
-    const int64_t width[TW_BUFFERS] = {
-        [TW_X] = m->d_model,
-        [TW_NORMED] = m->d_model,
-        [TW_FFN_IN] = needs.ffn_in ? m->d_model : 0,
-        [TW_PART] = needs.part ? m->d_model : 0,
-        [TW_NARROW] = m->d_embed != m->d_model ? m->d_embed : 0,
-        [TW_Q] = m->heads * m->head_dim,
-        [TW_K] = m->kv_heads * m->head_dim,
-        [TW_V] = m->kv_heads * m->head_dim,
-        [TW_MIXED] = m->heads * m->head_dim,
-    };
+    int64_t width[TW_BUFFERS];
+    find_widths(r->model, width);
     if (rows <= r->rows)
         return TW_OK;
     free_buffers(r);

@@ -46,6 +46,9 @@ bool twp_is_added_directly(const struct tw_layer *layer,
 /* Does the feed-forward part read the residual stream itself? */
 bool twp_reads_stream(const struct tw_layer *layer);
 
+/* Floats of a row in all the buffers that the model needs. */
+int64_t twp_runner_width(const struct tw_model *model);
+
 /* Room for batches of `rows` rows. */
 TW_MUST_USE enum tw_status twp_runner_grow(struct tw_runner *runner,
                                            int64_t rows, struct tw_error *err);
