@@ -37,6 +37,9 @@ void tw_free(void *pointer);
 /* Tests only: the allocation after `count` more fails (and all later ones);
  * a negative count switches the failure off. Process-wide. */
 void tw_alloc_fail_after(int64_t count);
+/* Tests only: bytes of the largest request since the last call (the first one
+ * starts the watch). Process-wide. */
+size_t tw_alloc_largest(void);
 
 #ifdef __cplusplus
 }

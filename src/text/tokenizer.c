@@ -107,7 +107,7 @@ const char *tw_tokenizer_piece(const struct tw_tokenizer *tokenizer, int32_t id,
                                size_t *size)
 {
     if (id < 0 || id >= tokenizer->size ||
-        tokenizer->piece[id].size == UINT32_MAX)
+        tokenizer->piece[id].size == TWP_NO_PIECE)
         return NULL;
     *size = tokenizer->piece[id].size;
     return tw_strbuf_text(&tokenizer->bytes) + tokenizer->piece[id].offset;

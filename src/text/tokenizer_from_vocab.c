@@ -142,7 +142,7 @@ static enum tw_status add_merges(struct tw_tokenizer *tokenizer,
                                  struct tw_error *err)
 {
     enum tw_status status =
-        twp_bpe_reserve(&tokenizer->bpe, (size_t)vocab->merges, err);
+        twp_bpe_create(&tokenizer->bpe, err);
     for (int64_t i = 0; status == TW_OK && i < vocab->merges; i++) {
         const char *text = vocab->merge[i].bytes;
         size_t size = vocab->merge[i].size;

@@ -274,19 +274,20 @@ struct twp_merge {
 };
 struct twp_bpe {
     struct twp_merge *slot;
-    size_t slots; /* a power of two */
+    size_t slots, count; /* slots: a power of two */
     int shift;
     int32_t byte_id[256]; /* -1: no such token */
     int32_t unknown;      /* stands for such a byte, or for a character that
                            * has no token; -1: it is dropped */
     bool fuses_unknown, ignores_merges;
 };
-/* Room for count merges. */
-TW_MUST_USE enum tw_status twp_bpe_reserve(struct twp_bpe *bpe, size_t count,
-                                           struct tw_error *err);
-/* A pair given twice keeps the last. */
-void twp_bpe_add(struct twp_bpe *bpe, int32_t left, int32_t right,
-                 uint32_t rank, int32_t id);
+/* A pair given twice keeps the last. The table grows with its pairs, and is
+ * there from the first one or twp_bpe_create on. */
+TW_MUST_USE enum tw_status twp_bpe_add(struct twp_bpe *bpe, int32_t left,
+                                       int32_t right, uint32_t rank,
+                                       int32_t id, struct tw_error *err);
+TW_MUST_USE enum tw_status twp_bpe_create(struct twp_bpe *bpe,
+                                          struct tw_error *err);
 const struct twp_merge *twp_bpe_find(const struct twp_bpe *bpe, int32_t left,
                                      int32_t right);
 void twp_bpe_fini(struct twp_bpe *bpe);
@@ -374,10 +375,10 @@ int twp_nfc_append(const char *text, size_t size, struct tw_strbuf *out);
 /* --- The tokenizer --- */
 
 struct twp_piece {
-    size_t offset;  /* in bytes */
-    uint32_t size;  /* UINT32_MAX: the id has none */
-    bool is_special;
+    uint32_t offset; /* in bytes */
+    uint32_t size : 31, is_special : 1;
 };
+#define TWP_NO_PIECE 0x7fffffffu /* as size: the id has none */
 struct tw_tokenizer {
     struct twp_strings tokens; /* stored form -> id */
     struct twp_strings words;  /* characters; with ignores_merges all: what
