@@ -93,6 +93,7 @@ enum tw_status tw_tokenizer_encode(const struct tw_tokenizer *tokenizer,
         twp_cache_give_back(encoder.cache);
     twp_matcher_destroy(encoder.matcher);
     tw_ids_fini(&encoder.word);
+    tw_strbuf_fini(&encoder.letters);
     if (status != TW_OK)
         ids->count = before;
     return status;

@@ -93,11 +93,24 @@ TW_MUST_USE enum tw_status twp_wire_next(struct twp_wire *wire,
 /* --- Vocabularies as arrays --- */
 
 struct tw_vocab;
-/* Into a fresh tokenizer, with a table of `size` ids at least
- * (tokenizer_from_vocab.c). */
+struct twp_build {
+    int64_t size; /* of the table of ids, at least */
+    /* User-defined pieces are looked for behind the normalizer, as
+     * SentencePiece has it; else before it, as added tokens are. */
+    bool is_user_defined_behind;
+};
+/* Into a fresh tokenizer (tokenizer_from_vocab.c). */
 TW_MUST_USE enum tw_status twp_vocab_build(struct tw_tokenizer *tokenizer,
                                            const struct tw_vocab *vocab,
-                                           int64_t size, struct tw_error *err);
+                                           const struct twp_build *how,
+                                           struct tw_error *err);
+/* Its parts (tokenizer_pieces.c). */
+TW_MUST_USE enum tw_status twp_pieces_check(const struct tw_vocab *vocab,
+                                            struct tw_error *err);
+TW_MUST_USE enum tw_status twp_pieces_add(struct tw_tokenizer *tokenizer,
+                                          const struct tw_vocab *vocab,
+                                          const struct twp_build *how,
+                                          struct tw_error *err);
 /* The merges that its scores mean (tokenizer_scores.c). */
 TW_MUST_USE enum tw_status twp_scores_merges(struct tw_tokenizer *tokenizer,
                                              const struct tw_vocab *vocab,
@@ -258,7 +271,7 @@ TW_MUST_USE enum tw_status twp_stage_metaspace(struct twp_encoder *encoder,
 
 /* --- GPT-2's letters for bytes (tokenizer_letters.c) --- */
 
-void twp_letters(uint32_t letter[256]);
+uint32_t twp_letter(unsigned char byte);
 void twp_letters_from_bytes(const char *bytes, size_t size,
                             struct tw_strbuf *out);
 /* False, and nothing appended, where a character is no such letter. */
@@ -410,6 +423,7 @@ struct twp_encoder {
     struct twp_cache *cache; /* NULL: held by another */
     bool parse_special, is_letters; /* words are letters of bytes */
     const char *first; /* where the document starts; NULL: elsewhere */
+    struct tw_strbuf letters; /* of the slice at hand */
     struct tw_ids word;      /* symbols of the word at hand */
     struct tw_ids *ids;
     struct tw_error *err;

@@ -115,16 +115,14 @@ enum tw_status twp_vocab_add(struct tw_tokenizer *tokenizer, const char *token,
 enum tw_status twp_vocab_finish(struct tw_tokenizer *tokenizer,
                                 struct tw_error *err)
 {
-    uint32_t letter[256];
     int known = 0;
     if (tokenizer->characters) {
         twp_characters_finish(tokenizer);
         return TW_OK;
     }
-    twp_letters(letter);
     for (int byte = 0; byte < 256; byte++) {
         char text[4];
-        size_t size = twp_utf8_put(letter[byte], text);
+        size_t size = twp_utf8_put(twp_letter((unsigned char)byte), text);
         int32_t id = twp_strings_find(&tokenizer->tokens, text, size);
         tokenizer->bpe.byte_id[byte] = id;
         known += id >= 0;
