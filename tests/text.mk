@@ -28,6 +28,7 @@ tests_test_batches_SOURCES = tests/test_batches.c tests/test_text.c \
 tests_test_batches_CPPFLAGS = $(text_test_cppflags)
 tests_test_batches_LDADD = $(text_test_libs)
 endif
-EXTRA_DIST += tests/data/tokenizers/bundle.json \
+EXTRA_DIST += scripts/make_tokenizers.py scripts/verify_tokenizers \
+	tests/data/tokenizers/bundle.json \
 	tests/data/tokenizers/gemma.model tests/data/tokenizers/llama.model \
 	tests/data/tokenizers/squeeze.model

@@ -144,9 +144,9 @@ const struct tw_command tw_command_tokenize = {
     .help =
         "Prints a line a token: its id, a tab, its piece (bytes that are no "
         "text as\n<0xNN>).\n\n"
-        "  -m, --model MODEL   directory (or org/name) with tokenizer.json,\n"
-        "                      tokenizer.model, or vocab.json and "
-        "merges.txt\n"
+        "  -m, --model MODEL   directory (or org/name) with tokenizer.json, "
+        "or\n"
+        "                      vocab.json and merges.txt\n"
         "  -f, --file FILE     text or .jsonl, either also .gz, or - for "
         "standard\n"
         "                      input; may be repeated\n"
