@@ -14,6 +14,10 @@ const char *test_write(const char *name, const void *bytes, size_t size);
 const char *test_write_text(const char *name, const char *text);
 /* TW_SHARED/name, NULL (said on stdout) where it is not there. */
 const char *test_shared(const char *name);
+struct tw_tokenizer;
+/* Texts between separator lines, their ids one line each: all must be so.
+ * Returns how many there are; writes into both. */
+int test_ggml(const struct tw_tokenizer *tokenizer, char *texts, char *lines);
 /* A pseudo-random number, the same in every run. */
 unsigned test_random(unsigned *state);
 

@@ -14,7 +14,8 @@ libtext_a_SOURCES = \
 	%reldir%/tokenizer_model.c %reldir%/tokenizer_nfc.c \
 	%reldir%/tokenizer_nfc_table.h %reldir%/tokenizer_open.c \
 	%reldir%/tokenizer_normalize.c %reldir%/tokenizer_normalize_json.c \
-	%reldir%/tokenizer_piece.c %reldir%/tokenizer_pre.c \
+	%reldir%/tokenizer_piece.c %reldir%/tokenizer_pieces.c \
+	%reldir%/tokenizer_pre.c \
 	%reldir%/tokenizer_protobuf.c %reldir%/tokenizer_regex.c \
 	%reldir%/tokenizer_regex_translate.c %reldir%/tokenizer_scores.c \
 	%reldir%/tokenizer_spaces.c %reldir%/tokenizer_split.c \

@@ -93,6 +93,7 @@ enum tw_status tw_tokenizer_encode(const struct tw_tokenizer *tokenizer,
         twp_cache_give_back(encoder.cache);
     twp_matcher_destroy(encoder.matcher);
     tw_ids_fini(&encoder.word);
+    tw_strbuf_fini(&encoder.letters);
     if (status != TW_OK)
         ids->count = before;
     return status;
@@ -107,7 +108,7 @@ const char *tw_tokenizer_piece(const struct tw_tokenizer *tokenizer, int32_t id,
                                size_t *size)
 {
     if (id < 0 || id >= tokenizer->size ||
-        tokenizer->piece[id].size == UINT32_MAX)
+        tokenizer->piece[id].size == TWP_NO_PIECE)
         return NULL;
     *size = tokenizer->piece[id].size;
     return tw_strbuf_text(&tokenizer->bytes) + tokenizer->piece[id].offset;

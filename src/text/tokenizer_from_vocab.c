@@ -7,142 +7,11 @@
 #include "text/tokenizer_internal.h"
 #include "text/vocab.h"
 
-#define PIECES_MAX (INT64_C(1) << 24)
-
-/* --- What every kind needs --- */
-
-static enum tw_status check_id(const struct tw_vocab *vocab, int32_t id,
-                               const char *name, struct tw_error *err)
-{
-    if (id >= -1 && id < vocab->pieces)
-        return TW_OK;
-    return tw_error_set(err, TW_ERR_FORMAT,
-                        "the %s token's id %ld is outside 0..%lld", name,
-                        (long)id, (long long)vocab->pieces - 1);
-}
-
-static enum tw_status check_texts(const struct tw_vocab_text *text,
-                                  int64_t count, const char *name,
-                                  struct tw_error *err)
-{
-    uint64_t total = 0;
-    for (int64_t i = 0; i < count; i++) {
-        total += text[i].size;
-        if (total > INT32_MAX)
-            return tw_error_set(err, TW_ERR_FORMAT,
-                                "the %ss have more than 2 GiB", name);
-        if (twp_utf8_check(text[i].bytes, text[i].size) != text[i].size)
-            return tw_error_set(err, TW_ERR_FORMAT,
-                                "%s %lld is not valid UTF-8", name,
-                                (long long)i);
-    }
-    return TW_OK;
-}
-
-static enum tw_status check(const struct tw_vocab *vocab, struct tw_error *err)
-{
-    enum tw_status status = TW_OK;
-    if (vocab->pieces < 1 || vocab->pieces > PIECES_MAX)
-        return tw_error_set(err, TW_ERR_FORMAT, "%lld pieces, not 1 to %lld",
-                            (long long)vocab->pieces, (long long)PIECES_MAX);
-    const struct {
-        int32_t id;
-        const char *name;
-    } ids[] = {{vocab->bos, "bos"},
-               {vocab->eos, "eos"},
-               {vocab->unk, "unknown"},
-               {vocab->pad, "padding"}};
-    for (int i = 0; status == TW_OK && i < 4; i++)
-        status = check_id(vocab, ids[i].id, ids[i].name, err);
-    if (status == TW_OK && vocab->add_bos == TW_VOCAB_YES && vocab->bos < 0)
-        status =
-            tw_error_set(err, TW_ERR_FORMAT, "adds a bos token but names none");
-    if (status == TW_OK && vocab->add_eos == TW_VOCAB_YES && vocab->eos < 0)
-        status = tw_error_set(err, TW_ERR_FORMAT,
-                              "adds an eos token but names none");
-    if (status == TW_OK)
-        status = check_texts(vocab->piece, vocab->pieces, "piece", err);
-    if (status == TW_OK)
-        status = check_texts(vocab->merge, vocab->merges, "merge", err);
-    return status;
-}
-
-/* Bos, eos and pad are control tokens whatever the file says. */
-static int32_t type_of(const struct tw_vocab *vocab, int32_t id)
-{
-    if (id == vocab->bos || id == vocab->eos || id == vocab->pad)
-        return TW_VOCAB_CONTROL;
-    return vocab->type ? vocab->type[id] : TW_VOCAB_NORMAL;
-}
-
-/* A user-defined piece of SentencePiece has marks where the text has spaces. */
-static enum tw_status add_with_spaces(struct tw_tokenizer *tokenizer,
-                                      const struct tw_vocab_text *piece,
-                                      const struct twp_added *added,
-                                      struct tw_error *err)
-{
-    struct tw_strbuf text = {0};
-    enum tw_status status = TW_OK;
-    twp_characters_piece(tokenizer->characters, piece->bytes, piece->size, true,
-                         &text);
-    if (text.is_failed)
-        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    else if (text.length != piece->size)
-        status =
-            twp_added_add(&tokenizer->raw, text.data, text.length, added, err);
-    tw_strbuf_fini(&text);
-    return status;
-}
-
-static enum tw_status add_piece(struct tw_tokenizer *tokenizer,
-                                const struct tw_vocab *vocab, int32_t id,
-                                struct tw_error *err)
-{
-    const struct tw_vocab_text *piece = &vocab->piece[id];
-    int32_t type = type_of(vocab, id);
-    struct twp_added added = {.id = id,
-                              .is_special = type == TW_VOCAB_CONTROL ||
-                                            type == TW_VOCAB_UNKNOWN};
-    bool is_added = added.is_special || type == TW_VOCAB_USER_DEFINED;
-    if (twp_strings_find(&tokenizer->tokens, piece->bytes, piece->size) >= 0)
-        return twp_vocab_set_piece(tokenizer, piece->bytes, piece->size, id,
-                                   is_added, err);
-    enum tw_status status =
-        twp_vocab_add(tokenizer, piece->bytes, piece->size, id, is_added, err);
-    if (status != TW_OK || !is_added)
-        return status;
-    tokenizer->piece[id].is_special = added.is_special;
-    status =
-        twp_added_add(&tokenizer->raw, piece->bytes, piece->size, &added, err);
-    if (status == TW_OK && tokenizer->characters && !added.is_special)
-        status = add_with_spaces(tokenizer, piece, &added, err);
-    return status;
-}
-
-/* A piece given twice is found as the last, so that one goes in first. */
-static enum tw_status add_pieces(struct tw_tokenizer *tokenizer,
-                                 const struct tw_vocab *vocab, int64_t size,
-                                 struct tw_error *err)
-{
-    enum tw_status status = twp_vocab_init(
-        tokenizer, size > vocab->pieces ? size : vocab->pieces, err);
-    for (int64_t id = vocab->pieces; status == TW_OK && id-- > 0;)
-        status = add_piece(tokenizer, vocab, (int32_t)id, err);
-    if (status == TW_OK)
-        status = twp_vocab_finish(tokenizer, err);
-    if (status == TW_OK)
-        status = twp_tokens_classes(tokenizer, err);
-    return status;
-}
-
-/* --- The kinds --- */
-
 static enum tw_status add_merges(struct tw_tokenizer *tokenizer,
                                  const struct tw_vocab *vocab,
                                  struct tw_error *err)
 {
-    enum tw_status status =
-        twp_bpe_reserve(&tokenizer->bpe, (size_t)vocab->merges, err);
+    enum tw_status status = twp_bpe_create(&tokenizer->bpe, err);
     for (int64_t i = 0; status == TW_OK && i < vocab->merges; i++) {
         const char *text = vocab->merge[i].bytes;
         size_t size = vocab->merge[i].size;
@@ -158,7 +27,8 @@ static enum tw_status add_merges(struct tw_tokenizer *tokenizer,
 }
 
 static enum tw_status build_gpt2(struct tw_tokenizer *tokenizer,
-                                 const struct tw_vocab *vocab, int64_t size,
+                                 const struct tw_vocab *vocab,
+                                 const struct twp_build *how,
                                  struct tw_error *err)
 {
     const struct twp_pre *pre = NULL;
@@ -176,7 +46,7 @@ static enum tw_status build_gpt2(struct tw_tokenizer *tokenizer,
     if (status == TW_OK)
         status = twp_pre_stages(pre, &tokenizer->stages, err);
     if (status == TW_OK)
-        status = add_pieces(tokenizer, vocab, size, err);
+        status = twp_pieces_add(tokenizer, vocab, how, err);
     if (status == TW_OK)
         status = add_merges(tokenizer, vocab, err);
     if (vocab->add_bos == TW_VOCAB_YES ||
@@ -226,7 +96,8 @@ static int32_t find_unknown(const struct tw_vocab *vocab)
 }
 
 static enum tw_status build_llama(struct tw_tokenizer *tokenizer,
-                                  const struct tw_vocab *vocab, int64_t size,
+                                  const struct tw_vocab *vocab,
+                                  const struct twp_build *how,
                                   struct tw_error *err)
 {
     enum tw_status status = TW_OK;
@@ -237,7 +108,7 @@ static enum tw_status build_llama(struct tw_tokenizer *tokenizer,
     if (status == TW_OK)
         status = twp_vocab_of_characters(tokenizer, has_bytes(vocab), err);
     if (status == TW_OK)
-        status = add_pieces(tokenizer, vocab, size, err);
+        status = twp_pieces_add(tokenizer, vocab, how, err);
     tokenizer->bpe.unknown = find_unknown(vocab);
     tokenizer->bpe.fuses_unknown = true;
     if (status == TW_OK)
@@ -248,21 +119,22 @@ static enum tw_status build_llama(struct tw_tokenizer *tokenizer,
 }
 
 enum tw_status twp_vocab_build(struct tw_tokenizer *tokenizer,
-                               const struct tw_vocab *vocab, int64_t size,
+                               const struct tw_vocab *vocab,
+                               const struct twp_build *how,
                                struct tw_error *err)
 {
     static const struct {
         const char *model;
         enum tw_status (*build)(struct tw_tokenizer *, const struct tw_vocab *,
-                                int64_t, struct tw_error *);
+                                const struct twp_build *, struct tw_error *);
     } kinds[] = {{"gpt2", build_gpt2}, {"llama", build_llama}};
-    enum tw_status status = check(vocab, err);
+    enum tw_status status = twp_pieces_check(vocab, err);
     if (status != TW_OK)
         return status;
     tokenizer->eos = vocab->eos;
     for (int i = 0; vocab->model && i < 2; i++)
         if (strcmp(kinds[i].model, vocab->model) == 0)
-            return kinds[i].build(tokenizer, vocab, size, err);
+            return kinds[i].build(tokenizer, vocab, how, err);
     return tw_error_set(err, TW_ERR_UNSUPPORTED,
                         "tokenizer model '%.60s' (supported: gpt2, llama)",
                         vocab->model ? vocab->model : "none");
@@ -322,9 +194,10 @@ enum tw_status tw_tokenizer_from_vocab(const struct tw_vocab *vocab,
                                        struct tw_error *err)
 {
     struct tw_tokenizer *tokenizer = twp_tokenizer_create();
+    const struct twp_build how = {0};
     if (!tokenizer)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    enum tw_status status = twp_vocab_build(tokenizer, vocab, 0, err);
+    enum tw_status status = twp_vocab_build(tokenizer, vocab, &how, err);
     if (status != TW_OK) {
         tw_tokenizer_close(tokenizer);
         return status;

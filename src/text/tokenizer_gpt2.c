@@ -31,14 +31,11 @@ static enum tw_status read_lines(struct tw_tokenizer *tokenizer,
                                  const char *text, size_t size,
                                  struct tw_error *err)
 {
-    size_t lines = 1;
     uint32_t rank = 0;
-    for (size_t i = 0; i < size; i++)
-        lines += text[i] == '\n';
     if (twp_utf8_check(text, size) != size)
         return tw_error_set(err, TW_ERR_FORMAT, "invalid UTF-8 at byte %zu",
                             twp_utf8_check(text, size));
-    enum tw_status status = twp_bpe_reserve(&tokenizer->bpe, lines, err);
+    enum tw_status status = twp_bpe_create(&tokenizer->bpe, err);
     for (size_t at = 0; status == TW_OK && at < size;) {
         const char *end = memchr(text + at, '\n', size - at);
         size_t length = end ? (size_t)(end - text) - at : size - at;

@@ -93,11 +93,24 @@ TW_MUST_USE enum tw_status twp_wire_next(struct twp_wire *wire,
 /* --- Vocabularies as arrays --- */
 
 struct tw_vocab;
-/* Into a fresh tokenizer, with a table of `size` ids at least
- * (tokenizer_from_vocab.c). */
+struct twp_build {
+    int64_t size; /* of the table of ids, at least */
+    /* User-defined pieces are looked for behind the normalizer, as
+     * SentencePiece has it; else before it, as added tokens are. */
+    bool is_user_defined_behind;
+};
+/* Into a fresh tokenizer (tokenizer_from_vocab.c). */
 TW_MUST_USE enum tw_status twp_vocab_build(struct tw_tokenizer *tokenizer,
                                            const struct tw_vocab *vocab,
-                                           int64_t size, struct tw_error *err);
+                                           const struct twp_build *how,
+                                           struct tw_error *err);
+/* Its parts (tokenizer_pieces.c). */
+TW_MUST_USE enum tw_status twp_pieces_check(const struct tw_vocab *vocab,
+                                            struct tw_error *err);
+TW_MUST_USE enum tw_status twp_pieces_add(struct tw_tokenizer *tokenizer,
+                                          const struct tw_vocab *vocab,
+                                          const struct twp_build *how,
+                                          struct tw_error *err);
 /* The merges that its scores mean (tokenizer_scores.c). */
 TW_MUST_USE enum tw_status twp_scores_merges(struct tw_tokenizer *tokenizer,
                                              const struct tw_vocab *vocab,
@@ -258,7 +271,7 @@ TW_MUST_USE enum tw_status twp_stage_metaspace(struct twp_encoder *encoder,
 
 /* --- GPT-2's letters for bytes (tokenizer_letters.c) --- */
 
-void twp_letters(uint32_t letter[256]);
+uint32_t twp_letter(unsigned char byte);
 void twp_letters_from_bytes(const char *bytes, size_t size,
                             struct tw_strbuf *out);
 /* False, and nothing appended, where a character is no such letter. */
@@ -274,19 +287,20 @@ struct twp_merge {
 };
 struct twp_bpe {
     struct twp_merge *slot;
-    size_t slots; /* a power of two */
+    size_t slots, count; /* slots: a power of two */
     int shift;
     int32_t byte_id[256]; /* -1: no such token */
     int32_t unknown;      /* stands for such a byte, or for a character that
                            * has no token; -1: it is dropped */
     bool fuses_unknown, ignores_merges;
 };
-/* Room for count merges. */
-TW_MUST_USE enum tw_status twp_bpe_reserve(struct twp_bpe *bpe, size_t count,
-                                           struct tw_error *err);
-/* A pair given twice keeps the last. */
-void twp_bpe_add(struct twp_bpe *bpe, int32_t left, int32_t right,
-                 uint32_t rank, int32_t id);
+/* A pair given twice keeps the last. The table grows with its pairs, and is
+ * there from the first one or twp_bpe_create on. */
+TW_MUST_USE enum tw_status twp_bpe_add(struct twp_bpe *bpe, int32_t left,
+                                       int32_t right, uint32_t rank,
+                                       int32_t id, struct tw_error *err);
+TW_MUST_USE enum tw_status twp_bpe_create(struct twp_bpe *bpe,
+                                          struct tw_error *err);
 const struct twp_merge *twp_bpe_find(const struct twp_bpe *bpe, int32_t left,
                                      int32_t right);
 void twp_bpe_fini(struct twp_bpe *bpe);
@@ -374,10 +388,10 @@ int twp_nfc_append(const char *text, size_t size, struct tw_strbuf *out);
 /* --- The tokenizer --- */
 
 struct twp_piece {
-    size_t offset;  /* in bytes */
-    uint32_t size;  /* UINT32_MAX: the id has none */
-    bool is_special;
+    uint32_t offset; /* in bytes */
+    uint32_t size : 31, is_special : 1;
 };
+#define TWP_NO_PIECE 0x7fffffffu /* as size: the id has none */
 struct tw_tokenizer {
     struct twp_strings tokens; /* stored form -> id */
     struct twp_strings words;  /* characters; with ignores_merges all: what
@@ -409,6 +423,7 @@ struct twp_encoder {
     struct twp_cache *cache; /* NULL: held by another */
     bool parse_special, is_letters; /* words are letters of bytes */
     const char *first; /* where the document starts; NULL: elsewhere */
+    struct tw_strbuf letters; /* of the slice at hand */
     struct tw_ids word;      /* symbols of the word at hand */
     struct tw_ids *ids;
     struct tw_error *err;

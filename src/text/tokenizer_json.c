@@ -63,7 +63,7 @@ static enum tw_status read_merges(struct tw_tokenizer *tokenizer,
     size_t count = json_array_size(merges);
     if (!json_is_array(merges))
         return tw_error_set(err, TW_ERR_FORMAT, "no array 'merges'");
-    enum tw_status status = twp_bpe_reserve(&tokenizer->bpe, count, err);
+    enum tw_status status = twp_bpe_create(&tokenizer->bpe, err);
     for (size_t i = 0; status == TW_OK && i < count; i++)
         status =
             read_merge(tokenizer, json_array_get(merges, i), (uint32_t)i, err);

@@ -11,11 +11,14 @@ static bool is_own_letter(uint32_t byte)
            (byte >= 0xae && byte <= 0xff);
 }
 
-void twp_letters(uint32_t letter[256])
+uint32_t twp_letter(unsigned char byte)
 {
-    uint32_t next = 0x100;
-    for (uint32_t byte = 0; byte < 256; byte++)
-        letter[byte] = is_own_letter(byte) ? byte : next++;
+    uint32_t number = byte; /* among those without a letter of their own */
+    if (is_own_letter(byte))
+        return byte;
+    if (byte >= 0x7f)
+        number = byte <= 0xa0 ? byte - 0x7fu + 0x21u : 0x43u;
+    return 0x100 + number;
 }
 
 /* The byte a letter stands for, -1: not of the alphabet. */
@@ -53,10 +56,8 @@ bool twp_letters_to_bytes(const char *letters, size_t size,
 void twp_letters_from_bytes(const char *bytes, size_t size,
                             struct tw_strbuf *out)
 {
-    uint32_t letter[256];
     char text[4];
-    twp_letters(letter);
     for (size_t i = 0; i < size; i++)
-        tw_strbuf_append(out, text,
-                         twp_utf8_put(letter[(unsigned char)bytes[i]], text));
+        tw_strbuf_append(
+            out, text, twp_utf8_put(twp_letter((unsigned char)bytes[i]), text));
 }

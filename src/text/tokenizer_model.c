@@ -246,7 +246,7 @@ static enum tw_status build(struct tw_tokenizer *tokenizer,
 {
     struct model model = {.vocab = TW_VOCAB_INIT, .kind = 1};
     json_t *added = NULL;
-    int64_t size = 0;
+    struct twp_build how = {.is_user_defined_behind = true};
     model.vocab.model = "llama";
     enum tw_status status = read_model(&model, wire, err);
     if (status == TW_OK)
@@ -254,10 +254,11 @@ static enum tw_status build(struct tw_tokenizer *tokenizer,
     if (status == TW_OK)
         status = twp_config_added(config, &added, err);
     if (status == TW_OK)
-        status = twp_tokens_size(NULL, model.vocab.pieces, added, &size, err);
+        status =
+            twp_tokens_size(NULL, model.vocab.pieces, added, &how.size, err);
     if (status == TW_OK) {
         take_config(&model, config);
-        status = twp_vocab_build(tokenizer, &model.vocab, size, err);
+        status = twp_vocab_build(tokenizer, &model.vocab, &how, err);
     }
     if (status == TW_OK)
         status = twp_tokens_add(tokenizer, added, err);

@@ -104,7 +104,6 @@ static const struct twp_pre table[] = {
     {"smaug-bpe", llama3, false, false, false},
     {"qwen2", qwen2, false, false, true},
     {"deepseek-r1-qwen", qwen2, false, false, true},
-    {"megrez", qwen2, false, false, true},
     {"stablelm2", qwen2, false, false, false},
     {"qwen35", qwen35, false, false, true},
     {"starcoder", digits, false, false, false},

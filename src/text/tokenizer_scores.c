@@ -129,13 +129,13 @@ enum tw_status twp_scores_merges(struct tw_tokenizer *tokenizer,
     if (status == TW_OK)
         status = find_pairs(tokenizer, vocab, &pairs, err);
     if (status == TW_OK)
-        status = twp_bpe_reserve(&tokenizer->bpe, pairs.count, err);
+        status = twp_bpe_create(&tokenizer->bpe, err);
     for (size_t i = 0; status == TW_OK && i < pairs.count; i++) {
         const struct pair *pair = &pairs.at[i];
         const struct tw_vocab_text *left = &vocab->piece[pair->left];
         const struct tw_vocab_text *right = &vocab->piece[pair->right];
-        twp_bpe_add(&tokenizer->bpe, pair->left, pair->right, rank[pair->id],
-                    pair->id);
+        status = twp_bpe_add(&tokenizer->bpe, pair->left, pair->right,
+                             rank[pair->id], pair->id, err);
         twp_characters_join(tokenizer->characters, left->bytes, left->size,
                             right->bytes, right->size);
     }

@@ -35,16 +35,19 @@ enum tw_status twp_stage_add_space(struct twp_encoder *encoder, size_t number,
     return run_copy(encoder, number + 1, &spaced, text == encoder->first);
 }
 
+/* There is one such stage at most, so that one buffer serves all slices. */
 enum tw_status twp_stage_letters(struct twp_encoder *encoder, size_t number,
                                  const char *text, size_t size)
 {
-    struct tw_strbuf letters = {0};
-    bool were_letters = encoder->is_letters;
-    twp_letters_from_bytes(text, size, &letters);
+    struct tw_strbuf *letters = &encoder->letters;
+    tw_strbuf_clear(letters);
+    twp_letters_from_bytes(text, size, letters);
+    if (letters->is_failed)
+        return tw_error_set(encoder->err, TW_ERR_NOMEM, "out of memory");
     encoder->is_letters = true;
     enum tw_status status =
-        run_copy(encoder, number + 1, &letters, text == encoder->first);
-    encoder->is_letters = were_letters;
+        twp_stages_run(encoder, number + 1, letters->data, letters->length);
+    encoder->is_letters = false;
     return status;
 }
 

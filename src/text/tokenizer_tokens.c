@@ -9,7 +9,6 @@
 #include "text/tokenizer_internal.h"
 
 #define ID_LIMIT      (INT64_C(1) << 24)
-#define IDS_PER_ENTRY 16
 #define IDS_SPARE     65536
 
 /* Largest id so far; refuses what is no id. */
@@ -54,9 +53,7 @@ enum tw_status twp_tokens_size(json_t *vocab, int64_t pieces,
     int64_t largest = pieces - 1;
     int64_t entries =
         pieces + (int64_t)(json_object_size(vocab) + json_array_size(added));
-    int64_t limit = entries > ID_LIMIT / IDS_PER_ENTRY
-                        ? ID_LIMIT
-                        : IDS_PER_ENTRY * entries + IDS_SPARE;
+    int64_t limit = entries + IDS_SPARE;
     if (limit > ID_LIMIT)
         limit = ID_LIMIT;
     const char *token;

@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "text/tokenizer_internal.h"
 
-#define NO_PIECE UINT32_MAX
-
 enum tw_status twp_vocab_of_characters(struct tw_tokenizer *tokenizer,
                                        bool has_fallback, struct tw_error *err)
 {
@@ -28,7 +26,7 @@ enum tw_status twp_vocab_init(struct tw_tokenizer *tokenizer, int64_t size,
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     tokenizer->size = size;
     for (int64_t i = 0; i < size; i++)
-        tokenizer->piece[i] = (struct twp_piece){.size = NO_PIECE};
+        tokenizer->piece[i] = (struct twp_piece){.size = TWP_NO_PIECE};
     return TW_OK;
 }
 
@@ -42,8 +40,8 @@ static void set_piece(struct tw_tokenizer *tokenizer, const char *token,
         twp_characters_piece(tokenizer->characters, token, size, is_raw, bytes);
     else if (is_raw || !twp_letters_to_bytes(token, size, bytes))
         tw_strbuf_append(bytes, token, size);
-    tokenizer->piece[id].offset = offset;
-    tokenizer->piece[id].size = (uint32_t)(bytes->length - offset);
+    tokenizer->piece[id].offset = (uint32_t)offset;
+    tokenizer->piece[id].size = (bytes->length - offset) & TWP_NO_PIECE;
 }
 
 /* What a word is looked up by: its characters, one alone or with
@@ -86,7 +84,7 @@ static enum tw_status check_new(const struct tw_tokenizer *tokenizer,
         return tw_error_set(
             err, TW_ERR_FORMAT, "token '%.*s' has id %lld outside 0..%lld",
             shown, token, (long long)id, (long long)tokenizer->size - 1);
-    if (known < 0 && tokenizer->piece[id].size != NO_PIECE)
+    if (known < 0 && tokenizer->piece[id].size != TWP_NO_PIECE)
         return tw_error_set(err, TW_ERR_FORMAT,
                             "id %lld stands for two tokens, one is '%.*s'",
                             (long long)id, shown, token);
@@ -117,16 +115,14 @@ enum tw_status twp_vocab_add(struct tw_tokenizer *tokenizer, const char *token,
 enum tw_status twp_vocab_finish(struct tw_tokenizer *tokenizer,
                                 struct tw_error *err)
 {
-    uint32_t letter[256];
     int known = 0;
     if (tokenizer->characters) {
         twp_characters_finish(tokenizer);
         return TW_OK;
     }
-    twp_letters(letter);
     for (int byte = 0; byte < 256; byte++) {
         char text[4];
-        size_t size = twp_utf8_put(letter[byte], text);
+        size_t size = twp_utf8_put(twp_letter((unsigned char)byte), text);
         int32_t id = twp_strings_find(&tokenizer->tokens, text, size);
         tokenizer->bpe.byte_id[byte] = id;
         known += id >= 0;
@@ -171,7 +167,7 @@ enum tw_status twp_vocab_merge(struct tw_tokenizer *tokenizer, const char *left,
         status =
             find_part(tokenizer, joined.data, joined.length, rank, &id, err);
     if (status == TW_OK) {
-        twp_bpe_add(&tokenizer->bpe, a, b, rank, id);
+        status = twp_bpe_add(&tokenizer->bpe, a, b, rank, id, err);
         if (tokenizer->characters)
             twp_characters_join(tokenizer->characters, left, left_size, right,
                                 right_size);
