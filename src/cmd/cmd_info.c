@@ -104,9 +104,11 @@ static void print_field(void *arg, const char *field, const char *json,
 
 static void print_config(const struct tw_model *m)
 {
-    struct field_list lists[] = {{USED, "fields used"},
-                                 {OVERRIDDEN, "fields overridden"},
-                                 {IGNORED, "fields without effect here"}};
+    struct tw_config *config = m->checkpoint.config;
+    struct field_list lists[] = {
+        {USED, "fields used", config},
+        {OVERRIDDEN, "fields overridden", config},
+        {IGNORED, "fields without effect here", config}};
     for (int i = 0; i < 3; i++)
         tw_config_each(config, print_field, &lists[i]);
 }
