@@ -19,7 +19,7 @@ static uint64_t state;
 
 static void setup(void)
 {
-    static char path[4096];
+    static char path[2048];
     snprintf(path, sizeof path, "%s", tw_folder_make());
     folder = path;
     state = 20231;

@@ -15,7 +15,7 @@ static struct gguf_writer w;
 
 static void setup(void)
 {
-    static char path[4096];
+    static char path[2048];
     snprintf(path, sizeof path, "%s", tw_folder_make());
     folder = path;
 }
@@ -348,6 +348,26 @@ START_TEST(memory_is_bounded)
 }
 END_TEST
 
+/* Whichever allocation fails, it is said and nothing is lost. */
+START_TEST(no_memory)
+{
+    struct tw_checkpoint c;
+    enum tw_status status = TW_ERR_NOMEM;
+    make(&none, 0, PARTS);
+    gguf_write(&w, folder, "tiny.gguf");
+    for (int64_t n = 0; status != TW_OK && n < 10000; n++) {
+        struct tw_error err = {0};
+        tw_alloc_fail_after(n);
+        status = tw_checkpoint_open(tw_in(folder, "tiny.gguf"), 2, &c, &err);
+        tw_alloc_fail_after(-1);
+        ck_assert_msg(status == TW_OK || status == TW_ERR_NOMEM, "%lld: %s",
+                      (long long)n, err.text);
+    }
+    ck_assert_int_eq(status, TW_OK);
+    tw_checkpoint_close(&c);
+}
+END_TEST
+
 /* --- Parts and places --- */
 
 #define FIRST  "big-00001-of-00002.gguf"
@@ -536,6 +556,7 @@ int main(void)
     tcase_add_test(errors, twice_is_refused);
     tcase_add_test(errors, truncated_anywhere);
     tcase_add_loop_test(errors, memory_is_bounded, 0, 2);
+    tcase_add_test(errors, no_memory);
     tcase_add_test(errors, parts_that_do_not_fit);
     tcase_add_test(errors, vocabulary_that_is_none);
     suite_add_tcase(suite, core);

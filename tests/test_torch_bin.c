@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "load/checkpoint.h"
+#include "base/memory.h"
 #include "load/safetensors.h"
 #include "tw_check.h"
 #include "tw_zip.h"
@@ -13,7 +13,7 @@ static const char *folder;
 
 static void setup(void)
 {
-    static char path[4096];
+    static char path[2048];
     snprintf(path, sizeof path, "%s", tw_folder_make());
     folder = path;
 }
@@ -339,6 +339,29 @@ START_TEST(no_archive)
 }
 END_TEST
 
+START_TEST(no_memory)
+{
+    struct tw_tensors set;
+    enum tw_status status = TW_ERR_NOMEM;
+    const struct zip_part parts[] = {
+        {"archive/data.pkl", GOOD, sizeof GOOD - 1},
+        {"archive/data/0", four, sizeof four},
+    };
+    zip_write(folder, "x.bin", parts, 2, &(struct zip_fault){.shift = 1});
+    for (int64_t n = 0; status != TW_OK && n < 10000; n++) {
+        struct tw_error err = {0};
+        tw_alloc_fail_after(n);
+        status = tw_tensors_open_file(tw_in(folder, "x.bin"), &set, &err);
+        tw_alloc_fail_after(-1);
+        ck_assert_msg(status == TW_OK || status == TW_ERR_NOMEM, "%lld: %s",
+                      (long long)n, err.text);
+    }
+    ck_assert_int_eq(status, TW_OK);
+    check_four(&set);
+    tw_tensors_close(&set);
+}
+END_TEST
+
 /* --- Directories --- */
 
 static void write_good(const char *name)
@@ -407,6 +430,7 @@ int main(void)
     tcase_add_test(errors, stack_has_a_limit);
     tcase_add_test(errors, truncated_anywhere);
     tcase_add_test(errors, no_archive);
+    tcase_add_test(errors, no_memory);
     suite_add_tcase(suite, core);
     suite_add_tcase(suite, errors);
     return tw_run_suite(suite);

@@ -7,7 +7,7 @@ libload_a_SOURCES = \
 	%reldir%/gguf_arch.h %reldir%/gguf_archs.c %reldir%/gguf_config.c \
 	%reldir%/gguf_find.c %reldir%/gguf_gpt.c %reldir%/gguf_header.c \
 	%reldir%/gguf_internal.h %reldir%/gguf_llama.c %reldir%/gguf_parts.c \
-	%reldir%/gguf_quants.c %reldir%/gguf_quants.h %reldir%/gguf_rope.c \
+	%reldir%/gguf_quants.c %reldir%/gguf_quants.h %reldir%/gguf_rewrite.c %reldir%/gguf_rewrite.h %reldir%/gguf_rope.c \
 	%reldir%/gguf_tensors.c %reldir%/gguf_values.c %reldir%/gguf_vocab.c \
 	%reldir%/load_internal.h %reldir%/npy.c %reldir%/npy.h \
 	%reldir%/pickle.c %reldir%/pickle.h %reldir%/pickle_internal.h \

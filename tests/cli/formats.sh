@@ -67,6 +67,27 @@ claim "OPT as Meta ships it" "$tw" profile -m opt -f text.txt --db opt.sqlite
 claim "and it computes what it should" "$tw" profile -m opt \
     --compare "$opt/oracle.safetensors" --db opt.sqlite --name oracle
 
+# The Hugging Face cache: snapshots of links into blobs.
+cached() {
+    snapshot=hub/models--org--$1/snapshots/abc
+    mkdir -p "$snapshot" "hub/models--org--$1/blobs" "hub/models--org--$1/refs"
+    printf abc >"hub/models--org--$1/refs/main"
+    shift
+    for file; do
+        cp "$file" "$snapshot/../../blobs/$(basename "$file").blob"
+        ln -s "../../blobs/$(basename "$file").blob" \
+            "$snapshot/$(basename "$file")"
+    done
+}
+cached bin bin/config.json bin/pytorch_model.bin
+cached gguf tiny.gguf
+HF_HUB_CACHE=$PWD/hub
+export HF_HUB_CACHE
+equal "a .bin in the cache" "$(fact org/bin model_hash)" \
+    "$(fact "$tiny" model_hash)"
+equal "a .gguf in the cache" "$(fact org/gguf model_hash)" \
+    "$(fact tiny.gguf model_hash)"
+
 mkdir cut
 cp bin/config.json cut
 head -c 100000 bin/pytorch_model.bin >cut/pytorch_model.bin
