@@ -11,6 +11,7 @@ libload_a_SOURCES = \
 	%reldir%/gguf_tensors.c %reldir%/gguf_values.c %reldir%/gguf_vocab.c \
 	%reldir%/load_internal.h %reldir%/npy.c %reldir%/npy.h \
 	%reldir%/pickle.c %reldir%/pickle.h %reldir%/pickle_internal.h \
+	%reldir%/pickle_values.c \
 	%reldir%/safetensors.c %reldir%/safetensors.h \
 	%reldir%/safetensors_header.c %reldir%/shards.c \
 	%reldir%/tensors_hash.c %reldir%/torch_bin.c \

@@ -31,6 +31,24 @@ struct twp_pickle_global {
 
 /* "FILE: pickle: CAUSE", TW_ERR_FORMAT. */
 enum tw_status twp_pickle_bad(struct twp_pickle_machine *m, const char *cause);
+/* The stream's next bytes, or the little-endian number in them. */
+TW_MUST_USE enum tw_status twp_pickle_take(struct twp_pickle_machine *m,
+                                           size_t size, const uint8_t **bytes);
+TW_MUST_USE enum tw_status twp_pickle_take_number(struct twp_pickle_machine *m,
+                                                  size_t size,
+                                                  uint64_t *number);
+/* The stack. */
+TW_MUST_USE enum tw_status twp_pickle_push(struct twp_pickle_machine *m,
+                                           struct twp_pickle_value value);
+TW_MUST_USE enum tw_status twp_pickle_pop(struct twp_pickle_machine *m,
+                                          struct twp_pickle_value *value);
+/* An opcode's work; arg is its row's. */
+typedef enum tw_status twp_pickle_op_fn(struct twp_pickle_machine *m, int arg);
+twp_pickle_op_fn twp_pickle_op_kind, twp_pickle_op_bool, twp_pickle_op_int,
+    twp_pickle_op_long, twp_pickle_op_real, twp_pickle_op_text,
+    twp_pickle_op_tuple, twp_pickle_op_tuple_of, twp_pickle_op_dict,
+    twp_pickle_op_set_items, twp_pickle_op_set_item, twp_pickle_op_appends,
+    twp_pickle_op_append;
 /* A new empty dictionary. */
 TW_MUST_USE enum tw_status twp_pickle_dict(struct twp_pickle_machine *m,
                                            struct twp_pickle_value *result);
