@@ -32,6 +32,7 @@ CREATE TABLE run_ (
   started TEXT, finished TEXT, version TEXT, command TEXT,
   -- where a resumed run goes on: the next sequence, and the text seen so far
   next_document INTEGER, next_start INTEGER,
+  ledger TEXT, -- what is kept of every row: "nnz,l1,sets,watch:..."
   writer TEXT  -- the process that counts: one that was replaced stops
 );
 
@@ -185,6 +186,24 @@ CREATE TABLE parity_ (
   PRIMARY KEY (run_id, ord)
 ) WITHOUT ROWID;
 
+-- The per-token ledger: BLOBs of blocks of sequences (doc/FORMAT.md), read
+-- through virtual tables ------------------------------------------------------
+
+CREATE TABLE ledger_block_ (
+  block_id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL,
+  document INTEGER NOT NULL, start INTEGER NOT NULL,  -- of the first sequence
+  last_document INTEGER NOT NULL, last_start INTEGER NOT NULL,
+  rows INTEGER NOT NULL, sequences INTEGER NOT NULL,
+  before INTEGER,         -- sequences of earlier documents; NULL: not ended
+  UNIQUE (run_id, document, start)
+);
+CREATE TABLE ledger_ (
+  block_id INTEGER NOT NULL, kind INTEGER NOT NULL, def_ord INTEGER NOT NULL,
+  layer INTEGER NOT NULL,                   -- -1: of all layers
+  data BLOB NOT NULL,
+  UNIQUE (block_id, kind, def_ord, layer)
+);
+
 -- Timings ------------------------------------------------------------------
 
 CREATE TABLE layer_timing_ (
@@ -214,7 +233,7 @@ CREATE VIEW run_info AS SELECT
   plan, tokens, sequences, documents, bytes, ctx, split, doc_sep, bos,
   parse_special, apply, skip, skipped, predicted, mean_nll, se_nll, perplexity,
   bits_per_byte, overflow_rows, seed, shards, shards_missing, started, finished,
-  version, command, cause, shard, token_limit
+  version, command, cause, shard, token_limit, ledger
 FROM run_;
 
 CREATE VIEW run_tags AS

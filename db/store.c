@@ -249,6 +249,7 @@ void tw_store_close(struct tw_store *store)
     for (int i = 0; i < TW_TABLES; i++)
         sqlite3_finalize(store->put[i]);
     sqlite3_finalize(store->put_piece);
+    sqlite3_finalize(store->put_blob);
     sqlite3_close_v2(store->db); /* rolls back */
     tw_free(store->path);
     tw_free(store);

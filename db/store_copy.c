@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "db/ledger.h"
 #include "db/store_internal.h"
 
 enum { MAX_TEXT = 2000 };
@@ -72,12 +73,11 @@ static enum tw_status pump(struct tw_store *to, sqlite3_stmt *write,
                                : twp_fail(from->db, from->path, code, err);
 }
 
-/* The rows of `table` whose `key` column is `from_key`, under `to_key`. */
-static enum tw_status copy_rows(struct tw_store *to, int64_t to_key,
-                                struct tw_store *from, int64_t from_key,
-                                const char *table, const char *key,
-                                const char *names, const char *marks,
-                                struct tw_error *err)
+enum tw_status twp_copy_rows(struct tw_store *to, int64_t to_key,
+                             struct tw_store *from, int64_t from_key,
+                             const char *table, const char *key,
+                             const char *names, const char *marks,
+                             struct tw_error *err)
 {
     char read_sql[MAX_TEXT + 200], write_sql[2 * MAX_TEXT + 200];
     sqlite3_stmt *read = NULL, *write = NULL;
@@ -103,7 +103,7 @@ static enum tw_status copy_table(struct tw_store *to, int64_t run,
     char names[MAX_TEXT], marks[MAX_TEXT];
     enum tw_status status = list_columns(to, table, names, marks, err);
     if (status == TW_OK)
-        status = copy_rows(to, run, from, from_run, table, "run_id", names,
+        status = twp_copy_rows(to, run, from, from_run, table, "run_id", names,
                            marks, err);
     return status;
 }
@@ -123,7 +123,7 @@ static enum tw_status copy_pieces(struct tw_store *to, int64_t run,
     if (status == TW_OK && hash && theirs != TW_NULL)
         status = tw_store_tokenizer(to, run, hash, &ours, &is_new, err);
     if (status == TW_OK && is_new)
-        status = copy_rows(to, ours, from, theirs, "piece_", "tokenizer_id",
+        status = twp_copy_rows(to, ours, from, theirs, "piece_", "tokenizer_id",
                            ", token_id, token, bytes, special",
                            ", ?2, ?3, ?4, ?5", err);
     tw_free(hash);
@@ -185,5 +185,9 @@ enum tw_status tw_store_run_copy(struct tw_store *to, struct tw_store *from,
             break;
         status = copy_table(to, *run, from, from_run, table, err);
     }
+    if (what == TW_COPY_ALL && status == TW_OK)
+        status = tw_ledger_copy(to, *run, from, from_run, err);
+    if (what == TW_COPY_ALL && status == TW_OK)
+        status = tw_ledger_number(to, *run, err);
     return status;
 }

@@ -24,7 +24,7 @@ struct tw_store {
     char *path;
     enum tw_store_mode mode;
     sqlite3_stmt *put[TW_TABLES]; /* prepared at the first use */
-    sqlite3_stmt *put_piece;
+    sqlite3_stmt *put_piece, *put_blob;
 };
 
 /* Fills *err from the connection's last failure (result code `code`), naming
@@ -56,6 +56,14 @@ TW_MUST_USE enum tw_status twp_run_cached(struct tw_store *store,
                                           ...);
 /* The i-th table of what a run counted or timed; NULL: no more. */
 const char *twp_result_table(int i);
+/* Copies the rows of `table` whose column `key` is from_key, under to_key; the
+ * other columns as names ", a, b" and marks ", ?2, ?3" (store_copy.c). */
+TW_MUST_USE enum tw_status twp_copy_rows(struct tw_store *to, int64_t to_key,
+                                         struct tw_store *from,
+                                         int64_t from_key, const char *table,
+                                         const char *key, const char *names,
+                                         const char *marks,
+                                         struct tw_error *err);
 /* Milliseconds to wait for another writer; for tests. */
 void twp_store_busy_ms(struct tw_store *store, int ms);
 

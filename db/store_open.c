@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "db/store_internal.h"
+#include "db/vtab.h"
 
 enum { HEADER_BYTES = 100, USER_VERSION_AT = 60, APPLICATION_ID_AT = 68 };
 
@@ -86,6 +87,8 @@ static enum tw_status harden(struct tw_store *store, struct tw_error *err)
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
+    if (twp_vtab_register(store->db) != SQLITE_OK)
+        return twp_fail(store->db, store->path, SQLITE_NOMEM, err);
     return twp_exec(store,
                     "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
                     "PRAGMA cache_size=-32768;",

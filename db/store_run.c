@@ -110,7 +110,8 @@ static const char *const counted[] = {
     "route_", "dead_curve_", "document_", "parity_",
 };
 static const char *const kept[] = {
-    "definition_", "run_tag_", "corpus_", "layer_timing_", "bench_", "run_",
+    "definition_", "run_tag_", "corpus_", "layer_timing_", "bench_",
+    "ledger_block_", "run_",
 };
 static const char *const timed[] = {"layer_timing_", "bench_"};
 enum {
@@ -148,6 +149,11 @@ static enum tw_status delete_rows(struct tw_store *store, int64_t run,
                                   struct tw_error *err)
 {
     enum tw_status status = tw_store_run_clear(store, run, err);
+    if (status == TW_OK)
+        status = twp_run(store, err,
+                         "DELETE FROM ledger_ WHERE block_id IN (SELECT"
+                         " block_id FROM ledger_block_ WHERE run_id = ?1)",
+                         "i", run);
     if (status == TW_OK)
         status = clear_tables(store, run, kept, sizeof kept / sizeof *kept,
                               err);

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static const int tile_widths[TW_TILE_WIDTHS] = {64, 128, 256};
 
 /* The largest |h| not taken yet, the lower number of equals; -1: all taken or
@@ -158,4 +160,29 @@ void twp_ref_count(const struct twp_ref_row *row,
         return;
     obs->seen[0]++;
     count_tiles(row, obs);
+}
+
+enum tw_status twp_ref_set(const struct twp_ref_row *row,
+                           const struct tw_active *active,
+                           struct tw_layer_obs *obs, struct tw_error *err)
+{
+    int64_t at = obs->set_start[row->row], most = at + row->width;
+    if (most > obs->set_room) {
+        uint32_t *set = tw_realloc(obs->set, (size_t)most, sizeof *set);
+        obs->set = set ? set : obs->set;
+        float *value = tw_realloc(obs->set_value, (size_t)most, sizeof *value);
+        obs->set_value = value ? value : obs->set_value;
+        if (!set || !value)
+            return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+        obs->set_room = most;
+    }
+    twp_ref_active(active, row->a, row->h, row->pattern, row->width,
+                   row->is_active);
+    for (int64_t n = 0; n < row->width; n++)
+        if (row->is_active[n]) {
+            obs->set[at] = (uint32_t)n;
+            obs->set_value[at++] = row->h[n];
+        }
+    obs->set_start[row->row + 1] = at;
+    return TW_OK;
 }

@@ -120,7 +120,7 @@ enum tw_status twp_ref_ffn(void *ctx, void *y, const void *x,
     enum tw_status status = ffn_row_init(&row, desc->d_ff, err);
     if (status != TW_OK)
         return status;
-    for (int64_t r = 0; r < ref->batch->rows; r++) {
+    for (int64_t r = 0; r < ref->batch->rows && status == TW_OK; r++) {
         int64_t at = r * desc->d_model;
         hidden_row(&row, (const float *)x + at, desc);
         struct twp_ref_row counted = {.row = r,
@@ -132,9 +132,11 @@ enum tw_status twp_ref_ffn(void *ctx, void *y, const void *x,
                                       .row_class = ref->batch->row_class[r]};
         if (obs)
             twp_ref_count(&counted, probes, obs);
+        if (obs && obs->set_start)
+            status = twp_ref_set(&counted, &probes->active[0], obs, err);
         down_row((float *)y + at,
                  residual ? (const float *)residual + at : NULL, row.h, desc);
     }
     ffn_row_fini(&row);
-    return TW_OK;
+    return status;
 }

@@ -39,6 +39,11 @@ void twp_ref_active(const struct tw_active *active, const float *a,
 /* Adds one row to the observations. */
 void twp_ref_count(const struct twp_ref_row *row,
                    const struct tw_probes *probes, struct tw_layer_obs *obs);
+/* Appends the row's active neurons to obs->set; rows come one by one. */
+TW_MUST_USE enum tw_status twp_ref_set(const struct twp_ref_row *row,
+                                       const struct tw_active *active,
+                                       struct tw_layer_obs *obs,
+                                       struct tw_error *err);
 
 enum tw_status twp_ref_embed(void *ctx, void *y, const struct tw_weight *w,
                              float scale, struct tw_error *err);

@@ -3,7 +3,7 @@ if HAVE_CHECK
 check_PROGRAMS += tests/test_statistics tests/test_profile_acc \
 	tests/test_profile_store
 TESTS += tests/test_statistics tests/test_profile_acc tests/test_profile_store
-analysis_test_libs = libanalysis.a libdb.a libbase.a $(SQLITE_LIBS) \
+analysis_test_libs = libanalysis.a libdb.a libbase.a $(SQLITE_LIBS) $(ZLIB_LIBS) \
 	$(NETTLE_LIBS) $(CHECK_LIBS)
 tests_test_statistics_SOURCES = tests/test_statistics.c tests/tw_check.h
 tests_test_statistics_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -177,6 +177,7 @@ static inline void case_probes(struct ffn_case *c, int count,
     TW_OK_OR_FAIL(
         tw_layer_obs_init(&c->obs, c->rows, c->f, count, 1, 1, &c->err),
         c->err);
+    TW_OK_OR_FAIL(tw_layer_obs_want_sets(&c->obs, c->rows, &c->err), c->err);
 }
 
 /* Poisons what the call must fill, then runs it. */

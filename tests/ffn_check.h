@@ -75,6 +75,24 @@ static inline void add_row(const struct ffn_case *c, int64_t r,
     add_tiles(c, ref->pattern, want);
 }
 
+/* The row's active neurons of the first probe, which add_row left last but for
+ * the other probes: worked out again. */
+static inline void check_set(const struct ffn_case *c, int64_t r,
+                             const struct reference *ref)
+{
+    int64_t at = c->obs.set_start[r];
+    reference_active(&c->active[0], ref->a, ref->h, ref->pattern, c->f,
+                     ref->is_active);
+    for (int64_t n = 0; n < c->f; n++) {
+        if (!ref->is_active[n])
+            continue;
+        ck_assert_uint_eq(c->obs.set[at], n);
+        ck_assert(c->obs.set_value[at] == ref->h[n]);
+        at++;
+    }
+    ck_assert_int_eq(at, c->obs.set_start[r + 1]);
+}
+
 static inline void check_y(const struct ffn_case *c, int64_t r, const float *h)
 {
     for (int64_t i = 0; i < c->d; i++) {
@@ -111,6 +129,7 @@ static inline void check_all(struct ffn_case *c)
     for (int64_t r = 0; r < c->rows; r++) {
         reference_row(c, r, &ref);
         add_row(c, r, &ref, &want);
+        check_set(c, r, &ref);
         if (r % 16 < 2 || r + 1 == c->rows || c->f < 512)
             check_y(c, r, ref.h);
     }

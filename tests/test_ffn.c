@@ -351,19 +351,6 @@ START_TEST(ties_go_to_the_lower_number)
 }
 END_TEST
 
-START_TEST(sets_are_refused_by_name)
-{
-    struct ffn_case c = {.d = 8, .f = 64};
-    case_rows(&c, 7);
-    case_weights(&c, &kinds[0]);
-    case_probes(&c, 1, all_probes);
-    case_cpu(&c, 1);
-    c.obs.set_start = tw_calloc(8, sizeof *c.obs.set_start);
-    TW_FAILS_WITH(case_run(&c), TW_ERR_UNSUPPORTED, "set_start", c.err);
-    case_fini(&c);
-}
-END_TEST
-
 START_TEST(shapes_that_disagree_are_refused)
 {
     struct ffn_case c = {.d = 8, .f = 64};
@@ -507,7 +494,6 @@ static Suite *ffn_suite(void)
     tcase_add_test(limits, ties_go_to_the_lower_number);
     suite_add_tcase(suite, limits);
     TCase *errors = tcase_create("Errors");
-    tcase_add_test(errors, sets_are_refused_by_name);
     tcase_add_test(errors, shapes_that_disagree_are_refused);
     tcase_add_test(errors, no_memory_is_an_error_and_leaks_nothing);
     tcase_add_test(errors, dense_baseline_without_memory_fails_cleanly);

@@ -136,6 +136,7 @@ static void work_of(struct twp_ffn_call *call, int worker,
         call->counts[worker] =
             twp_counts_start(call, scratch->memory[SLOT_COUNTS]);
     work->counts = call->counts[worker];
+    work->sets = twp_sets_of(call->sets, worker);
 }
 
 static void sparse_piece(void *arg, int worker, int64_t piece)
@@ -201,6 +202,8 @@ static enum tw_status run_counting(struct twp_ffn_call *call,
         status = run_regions(call, err);
     if (status == TW_OK && call->obs)
         status = twp_counts_merge(call, err);
+    if (status == TW_OK && call->sets)
+        status = twp_sets_finish(call->sets, call->cpu->workers, call->obs, err);
     return status;
 }
 
@@ -212,9 +215,6 @@ enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
     static const struct tw_probes no_probes = {0};
     struct twp_cpu *cpu = ctx;
     assert(cpu->batch);
-    if (obs && obs->set_start)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "cpu: sets of active neurons (set_start)");
     if (cpu->batch->rows == 0)
         return TW_OK;
     const struct tw_active *apply = ffn->desc.apply;
@@ -239,12 +239,15 @@ enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
     call.list = tw_alloc(rows, sizeof *call.list);
     call.is_routed = tw_calloc(rows, sizeof *call.is_routed);
     call.counts = tw_calloc((size_t)cpu->workers, sizeof *call.counts);
+    bool wants_sets = obs && obs->set_start;
+    call.sets = wants_sets ? twp_sets_create(cpu->workers) : NULL;
     enum tw_status status =
-        call.list && call.is_routed && call.counts
+        call.list && call.is_routed && call.counts && (!wants_sets || call.sets)
             ? run_counting(&call, err)
             : tw_error_set(err, TW_ERR_NOMEM, "out of memory for a batch");
     tw_free(call.list);
     tw_free(call.is_routed);
     tw_free(call.counts);
+    twp_sets_destroy(call.sets, cpu->workers);
     return status;
 }

@@ -108,19 +108,25 @@ static void fire(uint32_t *fired, uint32_t *first, uint32_t *last, uint32_t n,
     last[n] = row > last[n] ? row : last[n];
 }
 
-static void count_probe(const struct twp_ffn_call *call, struct twp_counts *c,
+static void count_probe(const struct twp_ffn_call *call, struct twp_work *work,
                         int probe, int64_t row, const uint32_t *neuron,
                         const float *a, const float *h, int64_t n)
 {
+    struct twp_counts *c = work->counts;
+    struct twp_sets *sets = probe == 0 ? work->sets : NULL;
     const struct tw_active *active = &call->probes->active[probe];
     uint32_t *nnz = call->obs->nnz + (int64_t)probe * call->obs->rows + row;
     bool is_counted = twp_is_counted(call, row);
     uint32_t *fired = of_probe(call, c->fired, probe);
     uint32_t *first = of_probe(call, c->first, probe);
     uint32_t *last = of_probe(call, c->last, probe);
+    if (sets)
+        twp_sets_begin(sets, row, n);
     for (int64_t i = 0; i < n; i++) {
         bool is_firing = is_active(active, a[i], h[i]);
         *nnz += is_firing;
+        if (sets && is_firing)
+            twp_sets_add(sets, neuron[i], h[i]);
         if (!is_counted)
             continue;
         if (is_firing)
@@ -141,6 +147,8 @@ static void count_top(const struct twp_ffn_call *call, struct twp_work *work,
         bits, padded, (uint32_t)row,
         is_counted ? of_probe(call, c->fired, probe) : NULL,
         of_probe(call, c->first, probe), of_probe(call, c->last, probe));
+    if (probe == 0 && work->sets)
+        twp_sets_bits(work->sets, row, bits, h, padded);
     if (probe != 0 || !is_counted || !call->obs->magnitude)
         return;
     for (int64_t n = 0; n < call->ffn->desc.d_ff; n++) {
@@ -166,7 +174,7 @@ void twp_count_list(const struct twp_ffn_call *call, struct twp_work *work,
     for (int p = 0; p < call->probes->count; p++) {
         const struct tw_active *active = &call->probes->active[p];
         if (active->kind != TW_ACTIVE_TOPP && active->kind != TW_ACTIVE_TOPK) {
-            count_probe(call, work->counts, p, row, neuron, a, h, n);
+            count_probe(call, work, p, row, neuron, a, h, n);
             continue;
         }
         if (!has_row) { // spread over the row, which hid has room for

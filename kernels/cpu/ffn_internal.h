@@ -98,6 +98,7 @@ struct twp_work {
     float *value, *hidden;
     uint64_t *key, *key2; /* [padded] for top-k and top-p */
     struct twp_counts *counts;
+    struct twp_sets *sets; /* of this worker, NULL: unwanted */
 };
 
 /* One call; read-only inside the region. */
@@ -115,6 +116,7 @@ struct twp_ffn_call {
     int64_t *list;              /* [rows] of the dense region */
     bool *is_routed;            /* [rows] noted by the sparse region */
     struct twp_counts **counts; /* [workers], NULL until it works */
+    struct twp_sets *sets;      /* [workers], NULL: no sets are wanted */
     /* of the running region */
     bool has_dense;
     int64_t listed, groups, pieces, chunk; /* chunk: rows of the largest */
@@ -172,6 +174,22 @@ void twp_count_bad(struct twp_work *work, int64_t row, const uint32_t *neuron,
 /* The row's end: its l1. */
 void twp_count_row(const struct twp_ffn_call *call, struct twp_work *work,
                    int64_t row, const double lane[16]);
+/* ffn_sets.c: the primary's active neurons, where obs has set_start. */
+struct twp_sets *twp_sets_create(int workers);
+void twp_sets_destroy(struct twp_sets *sets, int workers);
+struct twp_sets *twp_sets_of(struct twp_sets *sets, int worker);
+/* A part of a row, of at most that many neurons, ascending; then each. */
+void twp_sets_begin(struct twp_sets *sets, int64_t row, int64_t most);
+void twp_sets_add(struct twp_sets *sets, uint32_t neuron, float h);
+/* A whole row: the bits of n neurons. */
+void twp_sets_bits(struct twp_sets *sets, int64_t row, const uint64_t *bits,
+                   const float *h, int64_t n);
+/* After the counting: all lists into obs, whose nnz is final. */
+TW_MUST_USE enum tw_status twp_sets_finish(const struct twp_sets *sets,
+                                           int workers,
+                                           struct tw_layer_obs *obs,
+                                           struct tw_error *err);
+
 /* Has a probe that must see the whole row at once. */
 bool twp_needs_whole_row(const struct tw_probes *probes);
 /* Sets the bits of a top-p or top-k definition's active neurons among h[n], n a

@@ -30,10 +30,6 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot do activation '%s'",
                             desc->activation.name);
-    if (desc->is_up_activated)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "cuda: a feed-forward layer whose up projection "
-                            "is activated too (dReLU) is not supported");
     if (desc->apply)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot apply '%s'",
@@ -47,6 +43,10 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda': d_ff %lld is too large",
                             (long long)desc->d_ff);
+    if (desc->is_up_activated)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda' cannot activate the up projection "
+                            "too (dReLU)");
     return TW_OK;
 }
 

@@ -43,6 +43,15 @@ enum tw_status tw_layer_obs_init(struct tw_layer_obs *obs, int64_t max_rows,
     return TW_OK;
 }
 
+enum tw_status tw_layer_obs_want_sets(struct tw_layer_obs *obs,
+                                      int64_t max_rows, struct tw_error *err)
+{
+    obs->set_start = tw_calloc((size_t)max_rows + 1, sizeof *obs->set_start);
+    return obs->set_start ? TW_OK
+                          : tw_error_set(err, TW_ERR_NOMEM,
+                                         "out of memory for active sets");
+}
+
 void tw_layer_obs_reset(struct tw_layer_obs *obs, int64_t rows)
 {
     size_t w = (size_t)obs->width, p = (size_t)obs->probes;

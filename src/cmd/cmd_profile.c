@@ -44,6 +44,10 @@ static const struct tw_argument arguments[] = {
     {"threads", 't', TW_ARG_INT, OPTION(threads), 1},
     {"backend", 0, TW_ARG_TEXT, OPTION(backend), 0},
     {"device", 0, TW_ARG_INT, OPTION(device), 0},
+    {"per-token", 0, TW_ARG_FLAG, OPTION(has_ledger), 0},
+    {"no-l1", 0, TW_ARG_FLAG, OPTION(no_ledger_l1), 0},
+    {"active-sets", 0, TW_ARG_FLAG, OPTION(has_sets), 0},
+    {"watch", 0, TW_ARG_TEXT, OPTION(watch), 0},
     {"magnitudes", 0, TW_ARG_FLAG, OPTION(has_magnitudes), 0},
     {"no-loss", 0, TW_ARG_FLAG, OPTION(no_loss), 0},
     {"limit", 0, TW_ARG_COUNT, OPTION(limit), 1},
@@ -215,7 +219,14 @@ const struct tw_command tw_command_profile = {
         "bos,\n"
         "                         special, first:N, comma separated\n"
         "  --magnitudes           also |h| per neuron and a histogram of |h|\n"
-        "  --no-loss              leave the LM head out\n\n"
+        "  --no-loss              leave the LM head out\n"
+        "  --per-token            keep every row's non-zeros, l1 and loss "
+        "(token_activity)\n"
+        "  --no-l1                ... without l1\n"
+        "  --active-sets          and every row's active neurons with their "
+        "values\n"
+        "                         (active_neurons, neuron_tokens)\n"
+        "  --watch L:N,...|FILE   each firing of those neurons (watched)\n\n"
         "Store\n"
         "  --db FILE              database ($TWELLSCOPE_DB, else "
         "twellscope.sqlite)\n"

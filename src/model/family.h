@@ -132,6 +132,10 @@ void twp_learned_positions(struct tw_model *model);
 TW_MUST_USE enum tw_status twp_alibi(struct tw_model *model,
                                      struct tw_error *err);
 
+/* sliding_window: 1 to 2^31-1 keys; null: 0, none; absent: `fallback`. */
+TW_MUST_USE enum tw_status twp_window(struct tw_model *model, int64_t fallback,
+                                      int64_t *window, struct tw_error *err);
+
 /* Which layers see only a window of the last keys: those that layer_types calls
  * so, where config.json has it, else those of is_sliding(number, pattern). */
 struct twp_windows {

@@ -192,12 +192,11 @@ static enum tw_status bind_windows(struct tw_model *model, int64_t pattern,
                                    const struct tw_rope *rope,
                                    struct tw_error *err)
 {
-    double window;
-    enum tw_status status =
-        twp_optional(model, "sliding_window", 4096, &window, err);
+    int64_t window;
+    enum tw_status status = twp_window(model, 4096, &window, err);
     if (status != TW_OK)
         return status;
-    const struct twp_windows windows = {.window = (int64_t)window,
+    const struct twp_windows windows = {.window = window,
                                         .is_sliding = is_not_last,
                                         .pattern = pattern,
                                         .rope = rope};

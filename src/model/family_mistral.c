@@ -11,12 +11,7 @@
 /* sliding_window: null is none; the first files leave 4096 out. */
 static enum tw_status read_window(struct tw_model *model, struct tw_error *err)
 {
-    double window;
-    enum tw_status status =
-        twp_optional(model, "sliding_window", 4096, &window, err);
-    if (status == TW_OK)
-        model->attention.window = (int64_t)window;
-    return status;
+    return twp_window(model, 4096, &model->attention.window, err);
 }
 
 static enum tw_status resolve(struct tw_model *model,

@@ -9,16 +9,14 @@ static enum tw_status resolve(struct tw_model *model,
                               const struct tw_model_options *options,
                               struct tw_error *err)
 {
-    double window;
     enum tw_status status = twp_llama_shape(
         model, &twp_llama_sizes, &(struct twp_rope_rules){.fraction = 1}, err);
     if (status == TW_OK)
         status = twp_norm_eps(model, TW_NORM_RMS, "rms_norm_eps", 1e-5, err);
     if (status == TW_OK)
-        status = twp_optional(model, "sliding_window", 0, &window, err);
+        status = twp_window(model, 0, &model->attention.window, err);
     if (status != TW_OK)
         return status;
-    model->attention.window = (int64_t)window;
     return twp_activation_field(model, options, "hidden_act", err);
 }
 

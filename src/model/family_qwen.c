@@ -13,18 +13,18 @@ static enum tw_status bind_windows(struct tw_model *model, struct tw_error *err)
 {
     struct tw_config *config = model->checkpoint.config;
     bool is_used;
-    double window = 0;
+    int64_t window = 0;
     int64_t first = 0;
     enum tw_status status =
         tw_config_bool_or(config, "use_sliding_window", false, &is_used, err);
     if (status == TW_OK && is_used)
-        status = twp_optional(model, "sliding_window", 4096, &window, err);
+        status = twp_window(model, 4096, &window, err);
     if (status == TW_OK && is_used)
         status = tw_config_int_or(config, "max_window_layers", 28, &first, err);
     if (status != TW_OK)
         return status;
     const struct twp_windows windows = {
-        .window = (int64_t)window, .is_sliding = is_late, .pattern = first};
+        .window = window, .is_sliding = is_late, .pattern = first};
     return twp_windows(model, &windows, err);
 }
 

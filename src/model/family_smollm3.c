@@ -50,21 +50,20 @@ static enum tw_status bind_windows(struct tw_model *model, struct tw_error *err)
 {
     struct tw_config *config = model->checkpoint.config;
     bool is_used;
-    double window = 0;
+    int64_t window = 0;
     size_t types = 0;
     enum tw_status status =
         tw_config_bool_or(config, "use_sliding_window", false, &is_used, err);
     if (status == TW_OK && is_used)
-        status = twp_optional(model, "sliding_window", 0, &window, err);
+        status = twp_window(model, 0, &window, err);
     if (status == TW_OK)
         status = tw_config_length(config, "layer_types", &types, err);
     if (status != TW_OK)
         return status;
     for (int64_t l = 0; types == 0 && l < model->layers; l++)
         if (!model->layer[l].rope)
-            model->layer[l].attention.window = (int64_t)window;
-    return twp_windows(model, &(struct twp_windows){.window = (int64_t)window},
-                       err);
+            model->layer[l].attention.window = window;
+    return twp_windows(model, &(struct twp_windows){.window = window}, err);
 }
 
 static enum tw_status bind(struct tw_model *model, struct tw_error *err)

@@ -43,11 +43,15 @@ static enum tw_status original_positions(const struct twp_scaling *s,
                                          struct tw_error *err)
 {
     static const char field[] = "original_max_position_embeddings";
-    if (tw_config_has(s->model->checkpoint.config, field))
-        return tw_config_real(s->model->checkpoint.config, field, positions,
-                              err);
-    return twp_rope_number(s, field, (double)s->model->max_position, positions,
-                           err);
+    char name[80];
+    int64_t value;
+    bool is_beside = tw_config_has(s->model->checkpoint.config, field);
+    snprintf(name, sizeof name, "%s.%s", s->object, field);
+    enum tw_status status = twp_size(s->model, is_beside ? field : name,
+                                     s->model->max_position, &value, err);
+    if (status == TW_OK)
+        *positions = (double)value;
+    return status;
 }
 
 static void limit_positions(struct tw_model *model, double positions,

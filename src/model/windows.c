@@ -26,6 +26,16 @@ static enum tw_status read_type(struct tw_model *model, int64_t number,
     return TW_OK;
 }
 
+enum tw_status twp_window(struct tw_model *model, int64_t fallback,
+                          int64_t *window, struct tw_error *err)
+{
+    static const char field[] = "sliding_window";
+    struct tw_config *config = model->checkpoint.config;
+    *window = tw_config_is_null(config, field) ? 0 : fallback;
+    return tw_config_has(config, field) ? twp_size(model, field, 0, window, err)
+                                        : TW_OK;
+}
+
 enum tw_status twp_windows(struct tw_model *model,
                            const struct twp_windows *windows,
                            struct tw_error *err)

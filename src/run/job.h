@@ -9,7 +9,9 @@
 
 #include "analysis/profile.h"
 #include "base/obs.h"
+#include "base/sha256.h"
 #include "base/threads.h"
+#include "db/ledger.h"
 #include "db/store.h"
 #include "kernels/ops.h"
 #include "model/forward.h"
@@ -47,6 +49,9 @@ struct tw_job {
     struct tw_facts facts;
     struct tw_threads *pool; /* for recording */
     struct tw_profile *profile;
+    struct tw_ledger *ledger; /* NULL: none is asked for */
+    struct tw_watch *watch;   /* [watches] ascending */
+    int watches;
     struct tw_layer_obs *obs; /* [layers] */
     int64_t obs_rows;         /* rows the obs have room for */
     struct tw_head_obs head;
@@ -62,6 +67,16 @@ double tw_job_clock(void);
 TW_MUST_USE enum tw_status tw_job_open(struct tw_job *job,
                                        struct tw_error *err);
 void tw_job_close(struct tw_job *job);
+
+/* The ledger that the options ask for, if any (job_ledger.c). */
+TW_MUST_USE enum tw_status tw_job_open_ledger(struct tw_job *job,
+                                              struct tw_error *err);
+/* Whether the backend has to list each row's active neurons. */
+bool tw_job_wants_sets(const struct tw_job *job);
+/* What the ledger holds, canonical; "": nothing. */
+void tw_job_ledger_text(const struct tw_job *job, char *text, size_t size);
+/* So much waits for a commit that it should not wait for its time. */
+bool tw_job_ledger_is_full(const struct tw_job *job);
 
 /* Parts of the commits, inside a transaction (job_facts.c). */
 void tw_job_gather(struct tw_job *job);

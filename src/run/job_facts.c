@@ -41,7 +41,7 @@ static void gather_rules(struct tw_job *s)
     struct tw_facts *f = &s->facts;
     const struct tw_profile_options *o = s->o;
     const struct tw_rules *r = &s->rules;
-    char bos[64], separator[300];
+    char bos[64], separator[300], ledger[100];
     snprintf(separator, sizeof separator,
              strcmp(o->doc_sep, "auto") == 0 ? "auto (%s)" : "%s",
              s->separator_line ? s->separator_line : "none");
@@ -62,6 +62,9 @@ static void gather_rules(struct tw_job *s)
                  o->limit < 0 ? TW_NULL : o->limit);
     tw_facts_int(f, "magnitudes", "--magnitudes", o->has_magnitudes);
     tw_facts_int(f, "has_loss", "--no-loss", !o->no_loss);
+    tw_job_ledger_text(s, ledger, sizeof ledger);
+    tw_facts_text(f, "ledger", "--per-token, --active-sets, --watch",
+                  *ledger ? ledger : NULL);
     tw_facts_int(f, "shard", "--shard", o->shard);
     tw_facts_int(f, "shards", "--shard", o->shards);
     tw_facts_text(f, "version", "version", PACKAGE_VERSION);

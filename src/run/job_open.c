@@ -263,7 +263,8 @@ static enum tw_status open_accumulators(struct tw_job *s, struct tw_error *err)
     if (status != TW_OK)
         return status;
     s->obs = tw_calloc((size_t)model->layers, sizeof *s->obs);
-    return s->obs ? TW_OK : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    return s->obs ? tw_job_open_ledger(s, err)
+                  : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
 }
 
 enum tw_status tw_job_open(struct tw_job *s, struct tw_error *err)
@@ -282,6 +283,8 @@ void tw_job_close(struct tw_job *s)
 {
     tw_batches_destroy(s->batches);
     tw_profile_destroy(s->profile);
+    tw_ledger_destroy(s->ledger);
+    tw_free(s->watch);
     if (s->obs)
         for (int64_t l = 0; l < s->model->layers; l++)
             tw_layer_obs_fini(&s->obs[l]);

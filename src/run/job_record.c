@@ -90,6 +90,8 @@ static enum tw_status resume(struct tw_job *s, struct tw_error *err)
             status = tw_job_put_tags(s, err);
         if (status == TW_OK)
             status = tw_profile_restore(s->profile, s->store, s->run, err);
+        if (status == TW_OK && s->ledger)
+            status = tw_ledger_restore(s->ledger, s->store, s->run, err);
         if (status == TW_OK)
             status = tw_store_get_int(s->store, s->run, "next_document",
                                       &s->next_document, err);
@@ -236,6 +238,16 @@ static enum tw_status retry_commit(struct tw_job *s, int tried,
     return tw_store_commit(s->store, err);
 }
 
+/* Documents are in the file by now, so the end can number the sequences. */
+static enum tw_status save_ledger(struct tw_job *s, bool is_last,
+                                  struct tw_error *err)
+{
+    enum tw_status status = tw_ledger_save(s->ledger, s->store, s->run, err);
+    if (status == TW_OK && is_last)
+        status = tw_ledger_number(s->store, s->run, err);
+    return status;
+}
+
 enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
                                  bool is_patient, struct tw_error *err)
 {
@@ -247,6 +259,8 @@ enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
         status = put_end(s, err);
     else if (status == TW_OK)
         status = tw_profile_save(s->profile, s->store, s->run, err);
+    if (status == TW_OK && s->ledger)
+        status = save_ledger(s, is_last, err);
     if (status == TW_OK)
         status = tw_store_set_int(s->store, s->run, "next_document",
                                   s->next_document, err);
@@ -259,6 +273,8 @@ enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
         status = retry_commit(s, i, err);
     if (status != TW_OK)
         tw_store_rollback(s->store);
+    else if (s->ledger)
+        tw_ledger_saved(s->ledger);
     s->last_checkpoint = tw_job_clock();
     s->checkpoint_cost = s->last_checkpoint - begin;
     s->report->times.checkpoint += s->checkpoint_cost;

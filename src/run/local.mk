@@ -8,6 +8,6 @@ librun_a_SOURCES = \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \
-	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_open.c \
+	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_ledger.c %reldir%/job_open.c \
 	%reldir%/job_record.c %reldir%/tokenizer_of.c \
 	%reldir%/tokenizer_of.h

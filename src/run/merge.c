@@ -14,6 +14,7 @@
 #include "analysis/store_profile.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "db/ledger.h"
 #include "db/query.h"
 #include "run/merge_internal.h"
 
@@ -318,6 +319,11 @@ static enum tw_status merge_span(struct merge *m, struct span span,
                                    TW_COPY_FACTS, &run, err);
     if (status == TW_OK)
         status = tw_profile_finish(profile, m->out, run, err);
+    for (const struct twp_part *p = span.first; p < span.end; p++)
+        if (status == TW_OK && is_usable(p))
+            status = tw_ledger_copy(m->out, run, p->store, p->run, err);
+    if (status == TW_OK)
+        status = tw_ledger_number(m->out, run, err);
     if (status == TW_OK)
         status = put_text(m, run, span, is_whole, profile, err);
     if (status == TW_OK)

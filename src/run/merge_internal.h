@@ -6,7 +6,7 @@
 #include "run/merge.h"
 
 /* Fields that must agree: a column of run_ or a list (merge_parts.c). */
-#define TWP_IDENTITY 26
+#define TWP_IDENTITY 27
 
 /* One run of an input. */
 struct twp_part {

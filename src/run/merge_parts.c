@@ -33,6 +33,7 @@ static const struct {
     {"--limit", "token_limit"},
     {"--magnitudes", "magnitudes"},
     {"--no-loss", "has_loss"},
+    {"--per-token, --active-sets, --watch", "ledger"},
     {"plan", "plan"},
     {"--backend", "backend"},
     {"number type", "compute_dtype"},

@@ -41,6 +41,8 @@ static enum tw_status make_room(struct tw_job *s, int64_t rows,
         status =
             tw_layer_obs_init(&s->obs[l], rows, model->d_ff, s->rules.n_active,
                               1, s->o->has_magnitudes, err);
+        if (status == TW_OK && tw_job_wants_sets(s))
+            status = tw_layer_obs_want_sets(&s->obs[l], rows, err);
     }
     if (status == TW_OK && !s->o->no_loss) {
         tw_free(s->head.nll);
@@ -72,6 +74,9 @@ static enum tw_status record(struct tw_job *s, const struct tw_batch *batch,
 {
     enum tw_status status = tw_profile_add(
         s->profile, batch, s->obs, s->o->no_loss ? NULL : &s->head, err);
+    if (status == TW_OK && s->ledger)
+        status = tw_ledger_add(s->ledger, batch, s->obs,
+                               s->o->no_loss ? NULL : &s->head, err);
     if (s->oracle)
         tw_oracle_add(s->oracle, batch, s->obs,
                       s->o->no_loss ? NULL : &s->head);
@@ -110,6 +115,8 @@ static bool is_checkpoint_due(const struct tw_job *s)
 {
     double since = tw_job_clock() - s->last_checkpoint;
     double automatic = 50 * s->checkpoint_cost;
+    if (tw_job_ledger_is_full(s))
+        return true;
     if (s->o->checkpoint_seconds >= 0)
         return since >= s->o->checkpoint_seconds;
     return since >= (automatic > 10 ? automatic : 10);

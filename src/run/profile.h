@@ -39,6 +39,9 @@ struct tw_profile_options {
     const char *const *active;      /* definitions; none: hidden */
     int n_active;
     const char *skip, *split, *bos, *doc_sep, *field;
+    bool has_ledger, no_ledger_l1, has_sets; /* --per-token, --no-l1,
+                                              * --active-sets */
+    const char *watch; /* --watch: "L:N,..." or a file of that; NULL */
     bool has_magnitudes, no_loss, is_strict, is_dry_run, no_parse_special;
     int64_t limit;             /* -1: none */
     int64_t shard, shards;     /* 0, 1: the whole */
