@@ -1,10 +1,10 @@
 # Man pages are printed by the program from its table of commands.
 TW_MAN_COMMANDS = info tokenize profile bench runs sql figure
 TW_MANS = doc/twellscope.1 $(TW_MAN_COMMANDS:%=doc/twellscope-%.1)
-EXTRA_DIST += %reldir%/TOKENIZERS.md
 man_MANS = $(TW_MANS)
 CLEANFILES += $(TW_MANS)
-EXTRA_DIST += %reldir%/FORMAT.md %reldir%/layers.png %reldir%/tutorial.md
+EXTRA_DIST += %reldir%/FORMAT.md %reldir%/TOKENIZERS.md \
+	%reldir%/layers.png %reldir%/tutorial.md
 
 $(TW_MANS): twellscope$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) doc && \

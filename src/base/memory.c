@@ -23,8 +23,22 @@ uint64_t tw_alloc_total(void)
     return bytes_asked;
 }
 
-static int is_refused(void)
+/* Of the largest request, once a test has asked; as above. */
+static size_t largest_bytes;
+static int is_measured;
+
+size_t tw_alloc_largest(void)
 {
+    size_t bytes = largest_bytes;
+    largest_bytes = 0;
+    is_measured = 1;
+    return bytes;
+}
+
+static int is_refused(size_t bytes)
+{
+    if (is_measured && bytes > largest_bytes)
+        largest_bytes = bytes;
     if (allocations_left < 0)
         return 0;
     if (allocations_left == 0)
@@ -46,7 +60,7 @@ static int multiply(size_t count, size_t size, size_t *bytes)
 void *tw_alloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || is_refused())
+    if (multiply(count, size, &bytes) || is_refused(bytes))
         return NULL;
     return malloc(bytes);
 }
@@ -54,7 +68,7 @@ void *tw_alloc(size_t count, size_t size)
 void *tw_calloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || is_refused())
+    if (multiply(count, size, &bytes) || is_refused(bytes))
         return NULL;
     return calloc(1, bytes);
 }
@@ -62,7 +76,8 @@ void *tw_calloc(size_t count, size_t size)
 void *tw_alloc_aligned(size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || bytes > SIZE_MAX - 64 || is_refused())
+    if (multiply(count, size, &bytes) || bytes > SIZE_MAX - 64 ||
+        is_refused(bytes))
         return NULL;
     return aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 }
@@ -70,7 +85,7 @@ void *tw_alloc_aligned(size_t count, size_t size)
 void *tw_realloc(void *pointer, size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || is_refused())
+    if (multiply(count, size, &bytes) || is_refused(bytes))
         return NULL;
     return realloc(pointer, bytes);
 }
