@@ -32,3 +32,5 @@ EXTRA_DIST += scripts/make_tokenizers.py scripts/verify_tokenizers \
 	tests/data/tokenizers/bundle.json \
 	tests/data/tokenizers/gemma.model tests/data/tokenizers/llama.model \
 	tests/data/tokenizers/squeeze.model
+TESTS += tests/cli/tokenizers.sh
+EXTRA_DIST += tests/cli/tokenizers.sh
