@@ -30,7 +30,12 @@ struct twp_gguf_name {
     enum twp_gguf_undo undo;
 };
 
-enum twp_gguf_field_kind { TWP_FIELD_INT, TWP_FIELD_REAL, TWP_FIELD_BOOL };
+enum twp_gguf_field_kind {
+    TWP_FIELD_INT,
+    TWP_FIELD_COUNT, /* an integer; 0: none, left out */
+    TWP_FIELD_REAL,
+    TWP_FIELD_BOOL
+};
 
 /* A field of config.json and the key it comes from; a key that starts with '.'
  * has the architecture before it. */

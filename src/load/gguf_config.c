@@ -89,11 +89,13 @@ static enum tw_status put_field(struct twp_gguf_making *making,
         return TW_OK;
     if (!value)
         return wrong(making, field->key, "there", err);
-    if (field->kind == TWP_FIELD_INT) {
+    if (field->kind == TWP_FIELD_INT || field->kind == TWP_FIELD_COUNT) {
         enum tw_status status =
             twp_gguf_number(making, field->key, 0, &whole, err);
         if (status != TW_OK)
             return status;
+        if (whole == 0 && field->kind == TWP_FIELD_COUNT)
+            return TW_OK;
         json = json_integer(whole);
     } else if (field->kind == TWP_FIELD_REAL) {
         if (!twp_gguf_real(value, &real))

@@ -16,6 +16,10 @@
     {                                                                          \
         field, key, TWP_FIELD_INT, true                                        \
     }
+#define SLIDING_WINDOW                                                         \
+    {                                                                          \
+        "sliding_window", ".attention.sliding_window", TWP_FIELD_COUNT, true   \
+    }
 #define MAYBE_REAL(field, key)                                                 \
     {                                                                          \
         field, key, TWP_FIELD_REAL, true                                       \
@@ -35,20 +39,20 @@ static const struct twp_gguf_field sizes[] = {
 static const struct twp_gguf_field gemma2_fields[] = {
     MAYBE_REAL("attn_logit_softcapping", ".attn_logit_softcapping"),
     MAYBE_REAL("final_logit_softcapping", ".final_logit_softcapping"),
-    MAYBE_INT("sliding_window", ".attention.sliding_window"),
+    SLIDING_WINDOW,
     TWP_GGUF_NO_FIELD,
 };
 /* Absent, Gemma 3's rope does not scale; its global base is a million. */
 static const struct twp_gguf_field gemma3_fields[] = {
     MAYBE_REAL("final_logit_softcapping", ".final_logit_softcapping"),
-    MAYBE_INT("sliding_window", ".attention.sliding_window"),
+    SLIDING_WINDOW,
     MAYBE_REAL("rope_theta", ".rope.freq_base"),
     MAYBE_REAL("rope_local_base_freq", ".rope.freq_base_swa"),
     MAYBE_REAL("rope_scaling.factor", ".rope.scaling.factor"),
     TWP_GGUF_NO_FIELD,
 };
 static const struct twp_gguf_field phi3_fields[] = {
-    MAYBE_INT("sliding_window", ".attention.sliding_window"),
+    SLIDING_WINDOW,
     MAYBE_INT("original_max_position_embeddings",
               ".rope.scaling.original_context_length"),
     TWP_GGUF_NO_FIELD,
