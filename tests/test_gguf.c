@@ -216,6 +216,41 @@ START_TEST(rows_and_blocks)
 }
 END_TEST
 
+/* q, k and v in one tensor of 64 rows are the three of 32, 16 and 16. */
+START_TEST(joined_heads)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    struct tw_checkpoint c;
+    struct tw_error err = {0};
+    gguf_start(&w, 2, 9);
+    put_keys(&none);
+    gguf_tensor(&w, "token_embd.weight", 0, V, D, 0);
+    gguf_tensor(&w, "blk.0.attn_qkv.weight", 0, 2 * D, D, V * D * 4);
+    gguf_align(&w);
+    put_data(&(struct part){.type = 0, .rows = V, .cols = D});
+    put_data(&(struct part){.type = 0, .rows = 2 * D, .cols = D});
+    gguf_write(&w, folder, "joined.gguf");
+    TW_OK_OR_FAIL(tw_checkpoint_open(tw_in(folder, "joined.gguf"), 1, &c, &err),
+                  err);
+    ck_assert_uint_eq(c.tensors.count, 4);
+    for (int p = 0, from = 0; p < 3; p++) {
+        char name[80];
+        snprintf(name, sizeof name, "model.layers.0.self_attn.%s_proj.weight",
+                 names[p]);
+        const struct tw_tensor *t = tw_tensors_find(&c.tensors, name);
+        ck_assert_ptr_nonnull(t);
+        ck_assert_int_eq(t->shape[0], p == 0 ? D : KV);
+        for (int i = 0; i < t->shape[0]; i++) {
+            int row = p == 2 ? i : i / 16 * 16 + i % 2 * 8 + i % 16 / 2;
+            ck_assert_float_eq(((const float *)t->data)[row * D],
+                               (float)(from + i));
+        }
+        from += (int)t->shape[0];
+    }
+    tw_checkpoint_close(&c);
+}
+END_TEST
+
 /* --- What breaks a rule --- */
 
 static const struct {
@@ -548,6 +583,7 @@ int main(void)
     tcase_add_checked_fixture(errors, setup, teardown);
     tcase_add_test(core, config_and_tensors);
     tcase_add_test(core, rows_and_blocks);
+    tcase_add_test(core, joined_heads);
     tcase_add_test(core, parts_from_anywhere);
     tcase_add_test(core, directories);
     tcase_add_test(core, vocabulary);

@@ -1,7 +1,7 @@
 /* Inside src/load: what llama.cpp's converter makes of each architecture, as
  * tables, so that it can be turned back into the Hugging Face form that
  * src/model knows: fields of config.json, tensor names, orders of rows. To
- * add an architecture: a row in gguf_archs.c. */
+ * add an architecture: a row in gguf_llama.c or gguf_gpt.c. */
 #ifndef TW_LOAD_GGUF_ARCH_H
 #define TW_LOAD_GGUF_ARCH_H
 
@@ -20,6 +20,7 @@ enum twp_gguf_undo {
     TWP_UNDO_ROPE_K,
     TWP_UNDO_QKV,       /* all q, all k, all v: by groups of heads again */
     TWP_UNDO_PLUS_ONE,  /* a norm's weight + 1 */
+    TWP_UNDO_JOIN,      /* q, k and v in one: three tensors again */
     TWP_UNDO_TRANSPOSE, /* GPT-2's Conv1D: [in][out] again */
     TWP_UNDO_STACK      /* rows of one tensor: tensors NAME.0, NAME.1, ... */
 };

@@ -122,6 +122,7 @@ static const struct twp_gguf_name phi2_names[] = {
     {"blk.%.attn_q", LAYER("self_attn.q_proj"), TWP_UNDO_NONE},
     {"blk.%.attn_k", LAYER("self_attn.k_proj"), TWP_UNDO_NONE},
     {"blk.%.attn_v", LAYER("self_attn.v_proj"), TWP_UNDO_NONE},
+    {"blk.%.attn_qkv", "", TWP_UNDO_JOIN},
     {"blk.%.attn_output", LAYER("self_attn.dense"), TWP_UNDO_NONE},
     {"blk.%.ffn_up", LAYER("mlp.fc1"), TWP_UNDO_NONE},
     {"blk.%.ffn_down", LAYER("mlp.fc2"), TWP_UNDO_NONE},

@@ -105,7 +105,7 @@ static const struct twp_gguf_name names[] = {
     {"blk.%.attn_q", LAYER("self_attn.q_proj"), TWP_UNDO_NONE},
     {"blk.%.attn_k", LAYER("self_attn.k_proj"), TWP_UNDO_NONE},
     {"blk.%.attn_v", LAYER("self_attn.v_proj"), TWP_UNDO_NONE},
-    {"blk.%.attn_qkv", LAYER("self_attn.qkv_proj"), TWP_UNDO_NONE},
+    {"blk.%.attn_qkv", "", TWP_UNDO_JOIN},
     {"blk.%.attn_output", LAYER("self_attn.o_proj"), TWP_UNDO_NONE},
     {"blk.%.attn_q_norm", LAYER("self_attn.q_norm"), TWP_UNDO_NONE},
     {"blk.%.attn_k_norm", LAYER("self_attn.k_norm"), TWP_UNDO_NONE},
@@ -147,6 +147,7 @@ static const struct twp_gguf_name olmo2_names[] = {
     TWP_GGUF_NO_NAME,
 };
 static const struct twp_gguf_name phi3_names[] = {
+    {"blk.%.attn_qkv", LAYER("self_attn.qkv_proj"), TWP_UNDO_NONE},
     {"blk.%.ffn_up", LAYER("mlp.gate_up_proj"), TWP_UNDO_NONE},
     TWP_GGUF_NO_NAME,
 };

@@ -142,6 +142,57 @@ static enum tw_status add_stack(struct adding *a,
 
 static enum tw_status add_tensor(struct adding *a,
                                  const struct twp_gguf_tensor *from,
+                                 struct tw_error *err);
+
+/* "blk.0.attn_qkv.weight" gives "blk.0.attn_q.weight", ... */
+static enum tw_status name_part(struct adding *a, const char *whole,
+                                const char *part, const char **name,
+                                struct tw_error *err)
+{
+    static const char joined[] = "attn_qkv";
+    char text[NAME_BYTES];
+    const char *at = strstr(whole, joined);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, part,
+             at + strlen(joined));
+    return twp_arena_text(&a->gguf->file[0].arena, text, strlen(text), name,
+                          err);
+}
+
+/* Rows of q, k and v behind each other, each as if it stood alone. */
+static enum tw_status add_joined(struct adding *a,
+                                 const struct twp_gguf_tensor *from,
+                                 struct tw_error *err)
+{
+    static const char *const names[] = {"attn_q", "attn_k", "attn_v"};
+    int64_t q = a->rewrite.q_heads, kv = a->rewrite.kv_heads;
+    int64_t rows = from->shape[0], cols = from->elements / rows;
+    const int64_t heads[] = {q, kv, kv};
+    struct twp_gguf_tensor *part = NULL;
+    const uint8_t *data = from->data;
+    enum tw_status status = TW_OK;
+    if (from->dims > 2 || rows % (q + 2 * kv) != 0 ||
+        cols % from->type->values != 0)
+        return twp_gguf_misfit(
+            a->file, from, "has rows that are not whole attention heads", err);
+    status =
+        twp_arena_get(&a->gguf->file[0].arena, 3, sizeof *part, &part, err);
+    for (int i = 0; i < 3 && status == TW_OK; i++) {
+        part[i] = *from;
+        part[i].shape[0] = rows / (q + 2 * kv) * heads[i];
+        part[i].elements = part[i].shape[0] * cols;
+        part[i].bytes =
+            from->bytes / (uint64_t)rows * (uint64_t)part[i].shape[0];
+        part[i].data = data;
+        data += part[i].bytes;
+        status = name_part(a, from->name, names[i], &part[i].name, err);
+        if (status == TW_OK)
+            status = add_tensor(a, &part[i], err);
+    }
+    return status;
+}
+
+static enum tw_status add_tensor(struct adding *a,
+                                 const struct twp_gguf_tensor *from,
                                  struct tw_error *err)
 {
     const char *name;
@@ -150,6 +201,8 @@ static enum tw_status add_tensor(struct adding *a,
         return TW_OK; /* the config holds them */
     enum tw_status status =
         rename_tensor(a->gguf, a->arch, from->name, &name, &undo, err);
+    if (status == TW_OK && undo == TWP_UNDO_JOIN)
+        return add_joined(a, from, err);
     if (status == TW_OK && undo == TWP_UNDO_STACK)
         return add_stack(a, from, name, err);
     if (status == TW_OK)
@@ -179,7 +232,7 @@ static enum tw_status add_all(struct adding *a, struct tw_error *err)
 {
     size_t total = 0;
     for (size_t f = 0; f < a->gguf->files; f++)
-        total += a->gguf->file[f].tensors;
+        total += 3 * a->gguf->file[f].tensors; /* joined ones make three */
     enum tw_status status =
         twp_rewrite_init(&a->rewrite, a->gguf, a->arch, total, err);
     if (status != TW_OK)
