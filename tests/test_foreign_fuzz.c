@@ -54,7 +54,8 @@ static size_t read_file(const char *name, uint8_t *bytes)
  * moved, or the end cut off. */
 static size_t change(uint8_t *bytes, size_t size)
 {
-    static const uint64_t numbers[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff,
+    static const uint64_t numbers[] = {0,          1,         0x7f,
+                                       0xff,       0xffff,    0x7fffffff,
                                        0xffffffff, INT64_MAX, UINT64_MAX};
     for (uint64_t n = 1 + next() % 4; n > 0; n--) {
         size_t at = next() % size, length = 1 + next() % 16;
@@ -129,8 +130,8 @@ static void fuzz(const char *from, const char *name, uint8_t *whole,
         tw_write(folder, name, bytes, changed);
         uint64_t asked = try_open(name, &opened);
         uint64_t allowed = 2 * changed > 1 << 20 ? 2 * changed : 1 << 20;
-        ck_assert_msg(asked <= allowed + 16384, "round %d of %s: %llu bytes",
-                      i, from, (unsigned long long)asked);
+        ck_assert_msg(asked <= allowed + 16384, "round %d of %s: %llu bytes", i,
+                      from, (unsigned long long)asked);
     }
     printf("%s: %d of %d still opened\n", from, opened, rounds);
 }

@@ -38,9 +38,9 @@ struct fault {
     uint64_t tensors, values; /* more than there are */
     uint32_t type;            /* of blk.0.attn_q instead of Q8_0, +1 */
     uint64_t rows, cols, offset;
-    const char *name;         /* of token_embd.weight */
+    const char *name; /* of token_embd.weight */
     uint32_t alignment;
-    uint32_t part, parts;     /* split.no and split.count, if parts > 0 */
+    uint32_t part, parts; /* split.no and split.count, if parts > 0 */
 };
 
 static void put_keys(const struct fault *f)
@@ -49,9 +49,12 @@ static void put_keys(const struct fault *f)
         const char *key;
         uint32_t number;
     } numbers[] = {
-        {"llama.block_count", 1},          {"llama.embedding_length", D},
-        {"llama.feed_forward_length", F},  {"llama.attention.head_count", 2},
-        {"llama.attention.head_count_kv", 1}, {"llama.context_length", 64},
+        {"llama.block_count", 1},
+        {"llama.embedding_length", D},
+        {"llama.feed_forward_length", F},
+        {"llama.attention.head_count", 2},
+        {"llama.attention.head_count_kv", 1},
+        {"llama.context_length", 64},
     };
     gguf_key_text(&w, "general.architecture",
                   f->text && !f->key ? f->text : "llama");
@@ -73,11 +76,11 @@ static const struct part {
     uint32_t type;
     uint64_t rows, cols;
 } parts[] = {
-    {"token_embd.weight", 0, V, D},      {"output_norm.weight", 0, 0, D},
-    {"blk.0.attn_norm.weight", 0, 0, D}, {"blk.0.attn_q.weight", Q8, D, D},
-    {"blk.0.attn_k.weight", 0, KV, D},   {"blk.0.attn_v.weight", 1, KV, D},
+    {"token_embd.weight", 0, V, D},        {"output_norm.weight", 0, 0, D},
+    {"blk.0.attn_norm.weight", 0, 0, D},   {"blk.0.attn_q.weight", Q8, D, D},
+    {"blk.0.attn_k.weight", 0, KV, D},     {"blk.0.attn_v.weight", 1, KV, D},
     {"blk.0.attn_output.weight", 0, D, D}, {"blk.0.ffn_norm.weight", 0, 0, D},
-    {"blk.0.ffn_gate.weight", 0, F, D},  {"blk.0.ffn_up.weight", Q8, F, D},
+    {"blk.0.ffn_gate.weight", 0, F, D},    {"blk.0.ffn_up.weight", Q8, F, D},
     {"blk.0.ffn_down.weight", 0, D, F},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -188,15 +191,15 @@ START_TEST(rows_and_blocks)
     make(&none, 0, PARTS);
     gguf_write(&w, folder, "tiny.gguf");
     for (int threads = 1; threads < 4; threads++) {
-        TW_OK_OR_FAIL(tw_checkpoint_open(tw_in(folder, "tiny.gguf"), threads,
-                                         &c, &err),
-                      err);
-        const struct tw_tensor *q =
-            tw_tensors_find(&c.tensors, "model.layers.0.self_attn.q_proj.weight");
+        TW_OK_OR_FAIL(
+            tw_checkpoint_open(tw_in(folder, "tiny.gguf"), threads, &c, &err),
+            err);
+        const struct tw_tensor *q = tw_tensors_find(
+            &c.tensors, "model.layers.0.self_attn.q_proj.weight");
         const struct tw_tensor *up =
             tw_tensors_find(&c.tensors, "model.layers.0.mlp.up_proj.weight");
-        const struct tw_tensor *v =
-            tw_tensors_find(&c.tensors, "model.layers.0.self_attn.v_proj.weight");
+        const struct tw_tensor *v = tw_tensors_find(
+            &c.tensors, "model.layers.0.self_attn.v_proj.weight");
         ck_assert(q && up && v);
         ck_assert_str_eq(q->stored, "Q8_0");
         ck_assert_ptr_nonnull(q->owned);
@@ -269,28 +272,35 @@ static const struct {
     {{.kind = GGUF_TEXT}, TW_ERR_FORMAT, "tiny.gguf: "},
     {{.kind = -1, .alignment = 3}, TW_ERR_FORMAT, "general.alignment"},
     {{.kind = -1, .alignment = 4}, TW_ERR_FORMAT, "general.alignment"},
-    {{.kind = -1, .type = 17}, TW_ERR_UNSUPPORTED,
+    {{.kind = -1, .type = 17},
+     TW_ERR_UNSUPPORTED,
      "'blk.0.attn_q.weight' has type IQ2_XXS (16), which is not supported; "
      "supported: F32, F16"},
     {{.kind = -1, .type = 1000}, TW_ERR_UNSUPPORTED, "type unknown (999)"},
     {{.kind = -1, .cols = 33}, TW_ERR_FORMAT, "no whole blocks"},
-    {{.kind = -1, .rows = 1u << 31, .cols = 1ull << 40}, TW_ERR_FORMAT,
+    {{.kind = -1, .rows = 1u << 31, .cols = 1ull << 40},
+     TW_ERR_FORMAT,
      "empty or absurd shape"},
     {{.kind = -1, .rows = 1u << 30}, TW_ERR_FORMAT, "past the end"},
     {{.kind = -1, .offset = 1ull << 62}, TW_ERR_FORMAT, "past the end"},
     {{.kind = -1, .offset = 33}, TW_ERR_FORMAT, "misaligned"},
     {{.kind = -1, .offset = 32}, TW_ERR_FORMAT, "overlaps"},
-    {{.kind = -1, .name = "blk.0.attn_v.weight"}, TW_ERR_FORMAT,
+    {{.kind = -1, .name = "blk.0.attn_v.weight"},
+     TW_ERR_FORMAT,
      "token_embd.weight"},
     {{.kind = -1, .name = ""}, TW_ERR_FORMAT, "absurd length"},
-    {{.kind = -1, .text = "mamba"}, TW_ERR_UNSUPPORTED,
+    {{.kind = -1, .text = "mamba"},
+     TW_ERR_UNSUPPORTED,
      "general.architecture 'mamba' is not supported; supported: llama, qwen2"},
-    {{.kind = -1, .key = "llama.block_count"}, TW_ERR_FORMAT,
+    {{.kind = -1, .key = "llama.block_count"},
+     TW_ERR_FORMAT,
      "key 'llama.block_count' is not there"},
-    {{.kind = -1, .key = "llama.block_count", .text = "one"}, TW_ERR_FORMAT,
+    {{.kind = -1, .key = "llama.block_count", .text = "one"},
+     TW_ERR_FORMAT,
      "key 'llama.block_count' is not an integer"},
     {{.kind = -1, .key = "llama.attention.head_count", .text = "x"},
-     TW_ERR_FORMAT, "key 'llama.attention.head_count' is not an integer"},
+     TW_ERR_FORMAT,
+     "key 'llama.attention.head_count' is not an integer"},
     {{.kind = -1, .rows = 15}, TW_ERR_FORMAT, "whole attention heads"},
 };
 
@@ -354,11 +364,22 @@ START_TEST(memory_is_bounded)
     size_t at = w.size;
     if (_i == 0) { /* keys of three bytes with a bool */
         for (uint64_t i = 0; i < count; i++) {
-            const uint8_t key[16] = {3, 0, 0, 0, 0, 0, 0, 0,
+            const uint8_t key[16] = {3,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
                                      (uint8_t)(1 + i % 255),
                                      (uint8_t)(1 + i / 255 % 255),
                                      (uint8_t)(1 + i / 65025),
-                                     GGUF_BOOL, 0, 0, 0, 1};
+                                     GGUF_BOOL,
+                                     0,
+                                     0,
+                                     0,
+                                     1};
             memcpy(bytes + at, key, sizeof key);
             at += sizeof key;
         }

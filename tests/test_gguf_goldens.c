@@ -27,8 +27,8 @@ static const char *data(const char *name)
     static int next;
     const char *top = getenv("top_srcdir");
     next = (next + 1) % 4;
-    snprintf(path[next], sizeof path[next], "%s/tests/data/%s",
-             top ? top : ".", name);
+    snprintf(path[next], sizeof path[next], "%s/tests/data/%s", top ? top : ".",
+             name);
     return path[next];
 }
 
@@ -45,8 +45,8 @@ static float *widened(const struct tw_tensors *set, const char *name,
 }
 
 /* One line's tensor, written as it says. */
-static void put(const struct tw_tensors *set, const char *name,
-                const char *how, char *rest, float *out)
+static void put(const struct tw_tensors *set, const char *name, const char *how,
+                char *rest, float *out)
 {
     const struct tw_tensor *t;
     if (strcmp(how, "values") == 0) {

@@ -118,8 +118,9 @@ END_TEST
     "X\x01\0\0\0"                                                              \
     "0X\x03\0\0\0"                                                             \
     "cpuK\x04tQ"
-#define REST  "\x89"                                                           \
-              "ccollections\nOrderedDict\n)RtRs."
+#define REST                                                                   \
+    "\x89"                                                                     \
+    "ccollections\nOrderedDict\n)RtRs."
 /* offset 0, size (2, 2), stride (2, 1) */
 #define GOOD KEY TENSOR STORAGE "K\0K\x02K\x02\x86K\x02K\x01\x86" REST
 
@@ -129,7 +130,10 @@ struct pickle {
     enum tw_status status;
     const char *words;
 };
-#define PICKLE(text, status, words) {text, sizeof text - 1, status, words}
+#define PICKLE(text, status, words)                                            \
+    {                                                                          \
+        text, sizeof text - 1, status, words                                   \
+    }
 
 static const float four[4] = {1, 2, 3, 4};
 
@@ -148,15 +152,21 @@ static enum tw_status open_pickle(const void *bytes, size_t size,
 
 static const struct pickle pickles[] = {
     /* code */
-    PICKLE("\x80\x02" "cposix\nsystem\nX\x02\0\0\0id\x85R.", TW_ERR_UNSUPPORTED,
-           "global 'posix.system'"),
-    PICKLE("\x80\x02" "c__builtin__\neval\n.", TW_ERR_UNSUPPORTED,
-           "global '__builtin__.eval'"),
-    PICKLE("\x80\x04\x8c\x08" "builtins\x8c\x04" "exec\x93.",
+    PICKLE("\x80\x02"
+           "cposix\nsystem\nX\x02\0\0\0id\x85R.",
+           TW_ERR_UNSUPPORTED, "global 'posix.system'"),
+    PICKLE("\x80\x02"
+           "c__builtin__\neval\n.",
+           TW_ERR_UNSUPPORTED, "global '__builtin__.eval'"),
+    PICKLE("\x80\x04\x8c\x08"
+           "builtins\x8c\x04"
+           "exec\x93.",
            TW_ERR_UNSUPPORTED, "global 'builtins.exec'"),
-    PICKLE("\x80\x02" "ctorch\nload\n.", TW_ERR_UNSUPPORTED,
-           "global 'torch.load'"),
-    PICKLE("\x80\x02" "ctorch._utils\n_rebuild_sparse_tensor\n.",
+    PICKLE("\x80\x02"
+           "ctorch\nload\n.",
+           TW_ERR_UNSUPPORTED, "global 'torch.load'"),
+    PICKLE("\x80\x02"
+           "ctorch._utils\n_rebuild_sparse_tensor\n.",
            TW_ERR_UNSUPPORTED, "_rebuild_sparse_tensor"),
     PICKLE("(iposix\nsystem\n.", TW_ERR_UNSUPPORTED, "opcode INST (0x69)"),
     PICKLE("(cposix\no.", TW_ERR_FORMAT, "ends too early"),
@@ -168,7 +178,9 @@ static const struct pickle pickles[] = {
     PICKLE("ctorch\nFloatStorage\n)R.", TW_ERR_UNSUPPORTED, "REDUCE"),
     PICKLE("K\x01)R.", TW_ERR_UNSUPPORTED, "REDUCE"),
     PICKLE("]}b.", TW_ERR_UNSUPPORTED, "BUILD"),
-    PICKLE("}K\x01" "b.", TW_ERR_UNSUPPORTED, "BUILD"),
+    PICKLE("}K\x01"
+           "b.",
+           TW_ERR_UNSUPPORTED, "BUILD"),
     /* broken streams */
     PICKLE("", TW_ERR_FORMAT, "ends too early"),
     PICKLE("\x80\x02}", TW_ERR_FORMAT, "ends too early"),
@@ -178,7 +190,9 @@ static const struct pickle pickles[] = {
     PICKLE("K\x01\x86.", TW_ERR_FORMAT, "empty stack"),
     PICKLE("(K\x01K\x02u.", TW_ERR_FORMAT, "something else than a dictionary"),
     PICKLE("}(K\x01u.", TW_ERR_FORMAT, "something else than a dictionary"),
-    PICKLE("}K\x01" "a.", TW_ERR_FORMAT, "something else than a list"),
+    PICKLE("}K\x01"
+           "a.",
+           TW_ERR_FORMAT, "something else than a list"),
     PICKLE("q\x01.", TW_ERR_FORMAT, "memo"),
     PICKLE("}r\xff\xff\xff\xff.", TW_ERR_FORMAT, "memo"),
     PICKLE("h\x01.", TW_ERR_FORMAT, "memo that was not"),
@@ -222,8 +236,8 @@ static const struct pickle pickles[] = {
            "0X\x03\0\0\0cpuK\x04tQ.",
            TW_ERR_FORMAT, "no storage"),
     PICKLE("K\x01Q.", TW_ERR_FORMAT, "no storage"),
-    PICKLE("ctorch._utils\n_rebuild_parameter\nK\x01\x89}\x87R.",
-           TW_ERR_FORMAT, "Parameter of no tensor"),
+    PICKLE("ctorch._utils\n_rebuild_parameter\nK\x01\x89}\x87R.", TW_ERR_FORMAT,
+           "Parameter of no tensor"),
     PICKLE("ccollections\nOrderedDict\n]\x85R.", TW_ERR_FORMAT, "OrderedDict"),
 };
 
@@ -245,9 +259,9 @@ START_TEST(stack_has_a_limit)
     struct tw_tensors set;
     struct tw_error err = {0};
     memset(bytes, ')', sizeof bytes);
-    TW_FAILS_WITH(open_pickle(bytes, sizeof bytes, &(struct zip_fault){0}, &set,
-                              &err),
-                  TW_ERR_FORMAT, "too deeply", err);
+    TW_FAILS_WITH(
+        open_pickle(bytes, sizeof bytes, &(struct zip_fault){0}, &set, &err),
+        TW_ERR_FORMAT, "too deeply", err);
 }
 END_TEST
 
@@ -268,8 +282,8 @@ START_TEST(archive_forms)
             struct tw_tensors set;
             struct tw_error err = {0};
             struct zip_fault form = {.is_wide = is_wide, .shift = shift};
-            TW_OK_OR_FAIL(
-                open_pickle(GOOD, sizeof GOOD - 1, &form, &set, &err), err);
+            TW_OK_OR_FAIL(open_pickle(GOOD, sizeof GOOD - 1, &form, &set, &err),
+                          err);
             check_four(&set);
             tw_tensors_close(&set);
         }
@@ -294,9 +308,9 @@ START_TEST(archive_is_refused)
 {
     struct tw_tensors set;
     struct tw_error err = {0};
-    TW_FAILS_WITH(open_pickle(GOOD, sizeof GOOD - 1, &archives[_i].fault, &set,
-                              &err),
-                  archives[_i].status, archives[_i].words, err);
+    TW_FAILS_WITH(
+        open_pickle(GOOD, sizeof GOOD - 1, &archives[_i].fault, &set, &err),
+        archives[_i].status, archives[_i].words, err);
 }
 END_TEST
 

@@ -13,11 +13,11 @@ struct zip_part {
 
 /* What to do otherwise. */
 struct zip_fault {
-    int method, flags;         /* of every entry */
-    int is_wide;               /* sizes and places in zip64 records */
-    int shift;                 /* padding in the local records */
-    long entries, offset;      /* added to what the end record says */
-    uint32_t place;            /* added to each entry's place */
+    int method, flags;    /* of every entry */
+    int is_wide;          /* sizes and places in zip64 records */
+    int shift;            /* padding in the local records */
+    long entries, offset; /* added to what the end record says */
+    uint32_t place;       /* added to each entry's place */
 };
 
 struct zip_writer {
