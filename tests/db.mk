@@ -13,3 +13,9 @@ tests_test_ledger_SOURCES = tests/test_ledger.c tests/tw_check.h
 tests_test_ledger_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_ledger_LDADD = $(db_test_libs)
 endif
+
+# Made by scripts/verify_scale.
+EXTRA_PROGRAMS += tests/bench_ledger
+tests_bench_ledger_SOURCES = tests/bench_ledger.c
+tests_bench_ledger_LDADD = libanalysis.a libdb.a libbase.a $(SQLITE_LIBS) \
+	$(ZLIB_LIBS) $(NETTLE_LIBS) -lm

@@ -16,4 +16,5 @@ librun_a_SOURCES = \
 	%reldir%/record.h %reldir%/replay.c %reldir%/replay.h \
 	%reldir%/rules.c %reldir%/rules.h \
 	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_ledger.c \
-	%reldir%/job_open.c %reldir%/job_plan.c %reldir%/job_record.c
+	%reldir%/job_open.c %reldir%/job_plan.c %reldir%/job_record.c \
+	%reldir%/tokenizer_of.c %reldir%/tokenizer_of.h
