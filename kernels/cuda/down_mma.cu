@@ -187,7 +187,7 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     args->cols,
                     (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
-    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES, 4 * TWP_HISTOGRAM);
     auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
