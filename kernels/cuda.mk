@@ -30,7 +30,7 @@ twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
 twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-u,tw_ops_module \
 	-Wl,--exclude-libs,libcudart_static.a
 twellscope_cuda_so_LDADD = libkernelscuda.a $(CUDA_LIBS) -lstdc++ -lm
-MOSTLYCLEANFILES += kernels/cuda/*.o.d
+MOSTLYCLEANFILES += kernels/cuda/*.o.d kernels/cuda/*.o.ptxas
 endif
 SUFFIXES += .cu
 TW_NVCCFLAGS = -std=c++17 -O3 -lineinfo \
@@ -45,6 +45,9 @@ am__v_NVCC_1 =
 kernels/cuda/down.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
 kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
 	CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
+# The compiler's report, for tests/check_cuda_resources.sh, stands beside.
 .cu.o:
-	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCOMPILE) -MMD -MP -MT $@ -MF $@.d -c -o $@ $<
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && { $(NVCOMPILE) -Xptxas=-v -MMD -MP -MT $@ \
+	    -MF $@.d -c -o $@ $< 2>$@.ptxas || { cat $@.ptxas >&2; exit 1; }; }
+	@sed -e '/^ptxas info/d' -e '/bytes stack frame/d' $@.ptxas >&2
 -include $(wildcard kernels/cuda/*.o.d)
