@@ -21,7 +21,7 @@ constexpr int STAGES = 3;
 constexpr int H_BYTES = HALF_ROWS * TILE_N * 2; // of a half tile, at most
 constexpr int MAX_PLANES = 8;                   // of a half tile
 constexpr int HALF_BYTES = H_BYTES + MAX_PLANES * planes::BYTES;
-constexpr int LOW = 56, HIGH = 224;             // registers; counting takes more than packing
+constexpr int LOW = 72, HIGH = 216;             // registers; counting takes more than packing
 constexpr int COUNTING = 5; // the barrier of the spare warps
 constexpr uint32_t FULL_WARP = 0xffffffffu;
 static_assert(smem_bytes(STAGES, 2 * HALF_BYTES) <= 227 * 1024, "shared memory");
@@ -226,21 +226,24 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
 #pragma unroll
         for (int n = 0; n < 4; n++) { // block n: chunk j + n / 2, rows 8 (n % 2) on
             int v = 4 * (j + n / 2) + 2 * (n % 2), part = v / 64;
+            float low = d[v], high = d[v + 1];
             uint32_t pair = 0; // act(gate), rounded
             if (IS_CUT) {
-                pair = common::cut_pair<ACT, T>(d[v], d[v + 1], p.threshold);
-                d[v] = common::packed_value<ACT>(common::low_half<T>(pair));
-                d[v + 1] = common::packed_value<ACT>(common::high_half<T>(pair));
+                pair = common::cut_pair<ACT, T>(low, high, p.threshold);
+                low = common::packed_value<ACT>(common::low_half<T>(pair));
+                high = common::packed_value<ACT>(common::high_half<T>(pair));
             }
             if (!IS_CUT || F == RELU2)
-                pair = hopper::round_pair<T>(d[v], d[v + 1]);
+                pair = hopper::round_pair<T>(low, high);
             if (MODE == FAST && GATED)
                 pattern[n % 2] |= hopper::nonzero_mask<T>(pair) & 0x00010001u << (j + n / 2);
-            if (F != EVERY && GATED) {
-                d[S::UP + v] = hopper::mul_ftz(d[v], d[S::UP + v]);
-                d[S::UP + v + 1] = hopper::mul_ftz(d[v + 1], d[S::UP + v + 1]);
+            if (F == EVERY) {
+                low = d[S::UP + v]; // h is made
+                high = d[S::UP + v + 1];
+            } else if (GATED) {
+                low = hopper::mul_ftz(low, d[S::UP + v]);
+                high = hopper::mul_ftz(high, d[S::UP + v + 1]);
             }
-            float low = d[S::UP + v], high = d[S::UP + v + 1];
             l1[n % 2][part] += fabsf(low) + fabsf(high);
             out[n] = hopper::round_pair<T>(low, high);
         }
