@@ -316,7 +316,7 @@ START_TEST(applied_equals_the_reference)
                           .is_gated = _i != 4,
                           .has_bias = true,
                           .shift = 25,
-                          .row_limit = _i % 3 ? 12 : -1,
+                          .row_limit = _i % 3 ? 18 : -1,
                           .type = _i % 3 == 1 ? TW_F16 : TW_BF16,
                           .small = 0.5f,
                           .apply = "gate-abs:0.2113",

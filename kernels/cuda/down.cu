@@ -83,18 +83,6 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
     }
 }
 
-/* A warp a row: partial sums added in one order. */
-__device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
-{
-    int lane = threadIdx.x % 32;
-    for (int r = place + threadIdx.x / 32 - 1; r < place + TILE_M && r < rows;
-         r += HELPERS / 32) {
-        float sum = common::sum_parts(p.l1_part, p.parts, r);
-        if (lane == 0)
-            p.counts.l1[common::number_of(p.rows, r)] = sum;
-    }
-}
-
 /* A row's count words into the histograms of tiles of 64, 128 and 256. */
 __device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
 {
@@ -110,17 +98,27 @@ __device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int
     atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
 }
 
-__device__ __forceinline__ void add_tiles(const DownParams &p, uint32_t *histogram, int place,
-                                          int rows)
+/* Row r's statistics by a warp: partial l1 added in one order, its tiles. */
+__device__ __forceinline__ void sum_row(const DownParams &p, uint32_t *histogram, int r)
 {
     int lane = threadIdx.x % 32;
-    for (int r = place + threadIdx.x / 32 - 1; r < place + TILE_M && r < rows;
-         r += HELPERS / 32) {
-        if (p.counts.skip && p.counts.skip[r])
-            continue;
+    float sum = common::sum_parts(p.l1_part, p.parts, r);
+    if (p.count && !(p.counts.skip && p.counts.skip[r]))
         for (int tile = lane; tile < p.tiles; tile += 32)
             add_word(histogram, p.count[(int64_t)r * p.tiles + tile], p.cols - tile * TWP_TILE);
-    }
+    if (lane == 0)
+        p.counts.l1[common::number_of(p.rows, r)] = sum;
+}
+
+/* The tile's share of its rows: each tile beside it takes others, so that no
+ * block's spare warps fall behind. */
+__device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram,
+                                         const Schedule &at, int rows)
+{
+    int first = at.row_tile * TILE_M, end = min(first + TILE_M, rows);
+    for (int r = first + at.column_tile + at.columns * (threadIdx.x / 32 - 1); r < end;
+         r += at.columns * (HELPERS / 32))
+        sum_row(p, histogram, r);
 }
 
 /* The block's histogram into the layer's. */
@@ -159,11 +157,8 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint3
             __syncwarp();
             hopper::named_arrive(TAKEN + half, HANDOVER);
         }
-        if (!p.counts.is_on || !at.has() || at.column_tile != 0)
-            continue;
-        sum_l1(p, at.row_tile * TILE_M, rows);
-        if (has_tiles)
-            add_tiles(p, histogram, at.row_tile * TILE_M, rows);
+        if (p.counts.is_on && at.has())
+            sum_rows(p, histogram, at, rows);
     }
     if (has_tiles)
         publish_tiles(p, histogram, rows);
