@@ -14,8 +14,10 @@ libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/cuda_internal.h %reldir%/cuda/counts.c \
-	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/ops_cuda.c \
-	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu \
+	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/plan.c \
+	%reldir%/cuda/ops_cuda.c \
+	%reldir%/cuda/down.cu %reldir%/cuda/down_thin.cu \
+	%reldir%/cuda/hidden.cu \
 	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \
 	%reldir%/cuda/pack.cu \
 	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu \
@@ -26,7 +28,7 @@ cudamodule_PROGRAMS = twellscope-cuda.so
 twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)
 twellscope_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
-	src/base/memory.c kernels/activation.c kernels/ffn_desc.c
+	src/base/memory.c kernels/activation.c kernels/ffn_desc.c kernels/ffn_plan.c
 twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-u,tw_ops_module \
 	-Wl,--exclude-libs,libcudart_static.a
 twellscope_cuda_so_LDADD = libkernelscuda.a $(CUDA_LIBS) -lstdc++ -lm

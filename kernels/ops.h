@@ -107,6 +107,22 @@ struct tw_ffn_desc {
                                          * the pattern is this; NULL: none */
 };
 
+/* How a layer is computed. Rows with more than row_limit non-zeros in their
+ * pattern take the dense path of a sparse layer. */
+#define TW_NO_ROW_LIMIT INT32_MAX
+struct tw_ffn_plan {
+    enum tw_ffn_path path;
+    int64_t row_limit; /* 0 .. TW_NO_ROW_LIMIT */
+};
+
+/* What a layer did to the rows that a plan is made from: TW_PLAN_ROWS of the
+ * corpus, fewer where it is shorter. */
+#define TW_PLAN_ROWS 4096
+struct tw_ffn_seen {
+    int64_t rows, overflow_rows;
+    const uint32_t *nnz; /* [rows] of the pattern */
+};
+
 /* What to count: definitions (the first is the primary) and where. */
 struct tw_probes {
     int count;
@@ -161,6 +177,17 @@ struct tw_ops {
     enum tw_status (*ffn_load)(void *ctx, const struct tw_ffn_desc *desc,
                                struct tw_ffn **ffn, struct tw_error *err);
     void (*ffn_free)(void *ctx, struct tw_ffn *ffn);
+    /* How the layer is best computed: a function of its shapes and types, the
+     * device's type and the rows seen, which ran as it was loaded. A layer
+     * loaded as TW_FFN_DENSE stays so. */
+    enum tw_status (*plan)(void *ctx, const struct tw_ffn *ffn,
+                           const struct tw_ffn_seen *seen,
+                           struct tw_ffn_plan *plan, struct tw_error *err);
+    /* From the next ffn on (not between start and finish). TW_ERR_MISMATCH for
+     * TW_FFN_TWELL on a layer loaded as TW_FFN_DENSE. */
+    enum tw_status (*plan_use)(void *ctx, struct tw_ffn *ffn,
+                               const struct tw_ffn_plan *plan,
+                               struct tw_error *err);
 
     /* The batch all following calls are about, until finish. It and every obs
      * given stay the caller's and untouched by him until finish returns. */

@@ -1,7 +1,7 @@
 /* Times the cuda backend's gated feed-forward layer against cuBLASLt on one GPU:
  * K 2048, N 5632, bf16, random data in which each neuron fires equally often.
  *
- *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS]]]
+ *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS [ROUTED[,ROUTED...]]]]]
  *
  * All forms run interleaved, in another order in each repeat (what runs after a
  * gather finds a cooler, faster chip), on inputs that rotate past the L2 cache;
@@ -152,14 +152,15 @@ struct Layer {
     void *work = NULL, *counts = NULL;
 };
 
-Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int variant)
+Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int row_limit)
 {
     Layer l;
     if (twp_ffn_create(&desc, TW_BF16, &l.ffn, &err) != TW_OK) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
-    l.ffn->variant = variant;
+    if (row_limit > 0)
+        l.ffn->row_limit = row_limit;
     l.work = device<char>(twp_ffn_work_bytes(l.ffn, m));
     l.call.rows = m;
     twp_ffn_work_carve(l.ffn, m, l.work, &l.call.work);
@@ -238,6 +239,8 @@ float median(std::vector<float> v)
     std::sort(v.begin(), v.end());
     return v[v.size() / 2];
 }
+
+std::vector<double> routed_rows;
 
 void bench(int m, double nnz, int repeats)
 {
@@ -369,6 +372,18 @@ void bench(int m, double nnz, int repeats)
         {"  down", [&](int) { down_own(dev); }, {}},
         {"  down, portable", [&](int) { down_own(portable); }, {}},
     };
+    std::vector<uint32_t> sorted = active;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<Layer> routing;
+    desc.path = TW_FFN_TWELL;
+    for (int wanted : routed_rows) {
+        int limit = (int)sorted[m - 1 - std::min(wanted, m - 1)];
+        routing.push_back(layer(desc, m, true, std::max(limit, 1)));
+        int routes = (int)(sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), limit));
+        size_t at = routing.size() - 1;
+        forms.push_back({"sparse FFN, routed " + std::to_string(routes),
+                         [&, at](int i) { run(routing[at], i, y); }, {}});
+    }
     if (mean / m < 400) {
         forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});
         forms.push_back({"sparse FFN (none)", [&](int i) { run(plain, i, y); }, {}});
@@ -395,6 +410,8 @@ void bench(int m, double nnz, int repeats)
                dense_ms / mid);
     }
     fflush(stdout);
+    for (Layer &l : routing)
+        layer_free(l);
     for (Layer *l : {&sparse, &plain, &dense, &dense_off})
         layer_free(*l);
     for (uint16_t *p : {x[0], x[1], x[2], residual, y, y_dense, g, u})
@@ -418,6 +435,7 @@ int main(int argc, char **argv)
     auto ms = list(argc > 1 ? argv[1] : "16384,65536");
     auto nnz = list(argc > 2 ? argv[2] : "15,29,50,100,300,911");
     int repeats = argc > 3 ? atoi(argv[3]) : 30;
+    routed_rows = list(argc > 4 ? argv[4] : "");
     OK(cublasLtCreate(&lt));
     lt_workspace = device<char>(WORKSPACE);
     for (double m : ms)
