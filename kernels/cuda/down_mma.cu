@@ -6,6 +6,7 @@
  * product all warps bring the rows' residual into the staged tile, 16 bytes a
  * lane, add it to their sums in fp32, round once and write the rows out. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/down_rows.cuh"
 #include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product_mma.cuh"
 #include "kernels/cuda/staged.cuh"
@@ -17,7 +18,6 @@ using namespace staged;
 
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
-constexpr uint32_t FULL_WARP = 0xffffffffu;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 
 struct DownParams {
@@ -33,11 +33,6 @@ struct DownParams {
     struct twp_counts counts;
 };
 
-__device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int place)
-{
-    return rows.list ? rows.list[place] : place;
-}
-
 /* The half's rows between shared memory and y or the residual, a warp a row. */
 template <bool IS_LOAD>
 __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, int place, int rows,
@@ -48,7 +43,7 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
         return;
 #pragma unroll 4
     for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
-        int64_t at = number_of(p.rows, place + r) * p.d + column;
+        int64_t at = common::number_of(p.rows, place + r) * p.d + column;
         uint32_t chunk = staged_chunk(staged, ROW_BYTES, r, lane);
         if (IS_LOAD)
             store_chunk(chunk, *reinterpret_cast<const uint4 *>(p.residual + at));
@@ -80,46 +75,12 @@ __device__ __forceinline__ void stage_half(const Sums &d, const DownParams &p, u
     }
 }
 
-/* A warp a row: partial sums added in one order. */
-__device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
+/* A warp a row. */
+__device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram, int place,
+                                         int rows)
 {
-    int lane = threadIdx.x % 32;
-    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
-        float sum = 0;
-        for (int i = lane; i < p.parts; i += 32)
-            sum += p.l1_part[(int64_t)(place + r) * p.parts + i];
-        for (int step = 16; step > 0; step /= 2)
-            sum += __shfl_xor_sync(FULL_WARP, sum, step);
-        if (lane == 0)
-            p.counts.l1[number_of(p.rows, place + r)] = sum;
-    }
-}
-
-/* A row's count words into the histograms of tiles of 64, 128 and 256. */
-__device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
-{
-    uint32_t *of_128 = histogram + 65, *of_256 = of_128 + 129;
-    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (cols > 64 * i)
-            atomicAdd(histogram + q[i], 1);
-    atomicAdd(of_128 + q[0] + q[1], 1);
-    if (cols > 128)
-        atomicAdd(of_128 + q[2] + q[3], 1);
-    atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
-}
-
-__device__ __forceinline__ void add_tiles(const DownParams &p, uint32_t *histogram, int place,
-                                          int rows)
-{
-    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
-        if (p.counts.skip && p.counts.skip[place + r])
-            continue;
-        for (int tile = threadIdx.x % 32; tile < p.tiles; tile += 32)
-            add_word(histogram, p.count[(int64_t)(place + r) * p.tiles + tile],
-                     p.cols - tile * TWP_TILE);
-    }
+    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS)
+        down::sum_row(p, histogram, place + r);
 }
 
 /* The block's histogram into the layer's. */
@@ -159,11 +120,8 @@ __global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_const
         stage_half<T>(d, p, staged, tile);
         product.sync_half();
         move_rows<false>(p, staged, place, rows, tile);
-        if (!p.counts.is_on || tile != 0)
-            continue;
-        sum_l1(p, place, rows);
-        if (has_tiles)
-            add_tiles(p, histogram, place, rows);
+        if (p.counts.is_on && tile == 0)
+            sum_rows(p, histogram, place, rows);
     }
     if (has_tiles)
         publish_tiles(p, histogram, all);

@@ -303,7 +303,7 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
         .stride = ffn->f_stride,
         .down_rows = ffn->d_model};
     status = tw_launch_down(device, &args, stream, err);
-    if (status == TW_OK && rows.actual)
+    if (status == TW_OK && rows.actual && device->path == TW_CUDA_HOPPER)
         status = tw_launch_down_thin(&args, stream, err);
     return status;
 }
