@@ -145,8 +145,8 @@ static inline void check_all(struct cuda_case *c)
 }
 
 /* Runs a suite on each path that the device can run, the portable one also with
- * smaller devices' shared memory: CK_RUN_SUITE takes these names. Exits 77 without a GPU; no forks: a CUDA context doesn't survive
- * one. */
+ * smaller devices' shared memory: CK_RUN_SUITE takes these names. Exits 77
+ * without a GPU; no forks: a CUDA context doesn't survive one. */
 static inline int cuda_main(Suite *(*make_suite)(const char *path))
 {
     static const struct {

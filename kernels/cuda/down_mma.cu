@@ -11,7 +11,8 @@
 #include "kernels/cuda/product_mma.cuh"
 #include "kernels/cuda/staged.cuh"
 
-namespace {
+namespace
+{
 
 using namespace product_mma;
 using namespace staged;
@@ -34,9 +35,8 @@ struct DownParams {
 };
 
 /* The half's rows between shared memory and y or the residual, a warp a row. */
-template <bool IS_LOAD>
-__device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, int place, int rows,
-                                          int tile)
+template <bool IS_LOAD> __device__ __forceinline__ void
+move_rows(const DownParams &p, uint32_t staged, int place, int rows, int tile)
 {
     int lane = threadIdx.x % 32, column = tile * TILE_N + 8 * lane;
     if (column >= p.d)
@@ -53,9 +53,8 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
 }
 
 /* The staged residual, if any, becomes y. */
-template <enum tw_dtype T>
-__device__ __forceinline__ void stage_half(const Sums &d, const DownParams &p, uint32_t staged,
-                                           int tile)
+template <enum tw_dtype T> __device__ __forceinline__ void
+stage_half(const Sums &d, const DownParams &p, uint32_t staged, int tile)
 {
     Place at;
 #pragma unroll
@@ -67,10 +66,9 @@ __device__ __forceinline__ void stage_half(const Sums &d, const DownParams &p, u
             for (int i = 0; i < 2; i++) {
                 uint32_t word = at.word(staged, ROW_BYTES, m, n, i);
                 uint32_t v = p.residual ? load_word(word) : 0;
-                hopper::store_word(
-                    word, hopper::round_pair<T>(d[m][n][2 * i] + b.x + common::low_half<T>(v),
-                                                d[m][n][2 * i + 1] + b.y +
-                                                    common::high_half<T>(v)));
+                hopper::store_word(word, hopper::round_pair<T>(
+                                             d[m][n][2 * i] + b.x + common::low_half<T>(v),
+                                             d[m][n][2 * i + 1] + b.y + common::high_half<T>(v)));
             }
     }
 }
@@ -95,8 +93,8 @@ __device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_
         atomicAdd(p.counts.dense_rows, rows);
 }
 
-template <enum tw_dtype T>
-__global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_constant__ DownParams p)
+template <enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
+    down_mma_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
     __shared__ uint32_t histogram[TWP_HISTOGRAM];

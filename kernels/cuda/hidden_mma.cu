@@ -13,7 +13,8 @@
 #include "kernels/cuda/planes.cuh"
 #include "kernels/cuda/product_mma.cuh"
 
-namespace {
+namespace
+{
 
 using namespace product_mma;
 using hidden::number_of;
@@ -38,7 +39,7 @@ template <bool GATED> struct Layout {
     static constexpr int COLS = GATED ? TILE_N / 2 : TILE_N, PARTS = COLS / planes::COLUMNS;
     static constexpr int COLUMNS = COLS / WARPS_N, WORDS = COLUMNS / 32;
     static constexpr int VALUES = GATED ? 64 : 128;
-    static constexpr int UP = GATED ? 64 : 0; // of a gate value's up value, or itself
+    static constexpr int UP = GATED ? 64 : 0;  // of a gate value's up value, or itself
     static constexpr int BLOCKS = COLUMNS / 8; // of 8 columns
 
     static __device__ constexpr int row_of(int v) { return v / (4 * BLOCKS) * 16 + v / 2 % 2 * 8; }
@@ -51,9 +52,8 @@ template <bool GATED> struct Layout {
 
 /* The sums of act's argument first, then, if gated, those of its factor, with
  * their biases; nothing in columns that don't exist. */
-template <bool GATED>
-__device__ __forceinline__ void finish_products(float (&v)[128], const Sums &d, const Params &p,
-                                                int tile)
+template <bool GATED> __device__ __forceinline__ void
+finish_products(float (&v)[128], const Sums &d, const Params &p, int tile)
 {
     using L = Layout<GATED>;
     int column = tile * L::COLS + L::first_column();
@@ -87,9 +87,8 @@ __device__ __forceinline__ uint32_t plane_row(uint32_t half, int plane, int part
 }
 
 /* Bits of one definition over the values v[FROM] on. */
-template <bool GATED, int FROM>
-__device__ __forceinline__ void mark(const float (&v)[128], struct twp_def def, uint32_t half,
-                                     int plane)
+template <bool GATED, int FROM> __device__ __forceinline__ void
+mark(const float (&v)[128], struct twp_def def, uint32_t half, int plane)
 {
     using L = Layout<GATED>;
     bool is_zero_out = def.kind == TW_ACTIVE_HIDDEN || def.kind == TW_ACTIVE_GATE;
@@ -143,8 +142,7 @@ __device__ __forceinline__ void make_h(float (&v)[128], const Params &p, uint32_
 }
 
 /* This warp's sum of |h| of each row, at [row][warp]. */
-template <bool GATED>
-__device__ __forceinline__ void stage_l1(const float (&v)[128], uint32_t sums)
+template <bool GATED> __device__ __forceinline__ void stage_l1(const float (&v)[128], uint32_t sums)
 {
     using L = Layout<GATED>;
     int lane = threadIdx.x % 32;
@@ -158,16 +156,15 @@ __device__ __forceinline__ void stage_l1(const float (&v)[128], uint32_t sums)
         sum += __shfl_xor_sync(FULL_WARP, sum, 1);
         sum += __shfl_xor_sync(FULL_WARP, sum, 2);
         if (lane % 4 == 0)
-            hopper::store_word(sums + ((row + lane / 4) * HALF_WARPS +
-                                       threadIdx.x / 32 % HALF_WARPS) * 4,
-                               __float_as_uint(sum));
+            hopper::store_word(
+                sums + ((row + lane / 4) * HALF_WARPS + threadIdx.x / 32 % HALF_WARPS) * 4,
+                __float_as_uint(sum));
     }
 }
 
 /* The parts' sums out, 16 rows a warp. Is one beyond T's numbers? */
-template <bool GATED, enum tw_dtype T>
-__device__ __forceinline__ bool publish_l1(const Params &p, uint32_t sums, int place, int tile,
-                                           int rows)
+template <bool GATED, enum tw_dtype T> __device__ __forceinline__ bool
+publish_l1(const Params &p, uint32_t sums, int place, int tile, int rows)
 {
     constexpr float GREATEST = T == TW_F16 ? 65504.0f : 3.38953139e38f;
     constexpr int PARTS = Layout<GATED>::PARTS, WARPS_OF = HALF_WARPS / PARTS;
@@ -175,8 +172,8 @@ __device__ __forceinline__ bool publish_l1(const Params &p, uint32_t sums, int p
     int part = GATED ? 0 : threadIdx.x / 16 % 2, number = tile * PARTS + part;
     float sum = 0;
     for (int w = 0; w < WARPS_OF; w++)
-        sum += __uint_as_float(
-            staged::load_word(sums + (row * HALF_WARPS + part * WARPS_OF + w) * 4));
+        sum +=
+            __uint_as_float(staged::load_word(sums + (row * HALF_WARPS + part * WARPS_OF + w) * 4));
     bool is_in = place + row < rows && number < p.parts;
     if (is_in)
         p.l1_part[(int64_t)(place + row) * p.parts + number] = sum;
@@ -197,9 +194,8 @@ __device__ __forceinline__ void stage_h(const float (&v)[128], uint32_t half)
 }
 
 /* The half's rows of h out, 16 bytes a lane. */
-template <bool GATED>
-__device__ __forceinline__ void write_rows(const Params &p, uint32_t half, int place, int tile,
-                                           int rows)
+template <bool GATED> __device__ __forceinline__ void write_rows(const Params &p, uint32_t half,
+                                                                 int place, int tile, int rows)
 {
     constexpr int COLS = Layout<GATED>::COLS, OF_ROW = COLS / 8, AT_ONCE = 32 / OF_ROW;
     int lane = threadIdx.x % 32, chunk = lane % OF_ROW, column = tile * COLS + 8 * chunk;
@@ -213,9 +209,8 @@ __device__ __forceinline__ void write_rows(const Params &p, uint32_t half, int p
 }
 
 /* The half's 16 rows of this warp: values of h that aren't finite as stored. */
-template <bool GATED, enum tw_dtype T>
-__device__ __forceinline__ void find_bad(const Params &p, uint32_t half, int place, int tile,
-                                         int rows)
+template <bool GATED, enum tw_dtype T> __device__ __forceinline__ void
+find_bad(const Params &p, uint32_t half, int place, int tile, int rows)
 {
     constexpr int COLS = Layout<GATED>::COLS;
     constexpr uint32_t EXPONENT = T == TW_F16 ? 0x7c00 : 0x7f80;
@@ -223,8 +218,8 @@ __device__ __forceinline__ void find_bad(const Params &p, uint32_t half, int pla
 #pragma unroll 1
     for (int i = threadIdx.x % 32; i < 16 * COLS / 2; i += 32) {
         int row = first + i / (COLS / 2), pair = i % (COLS / 2);
-        uint32_t v = staged::load_word(staged::staged_chunk(half, COLS * 2, row, pair / 4) +
-                                       pair % 4 * 4);
+        uint32_t v =
+            staged::load_word(staged::staged_chunk(half, COLS * 2, row, pair / 4) + pair % 4 * 4);
         for (int e = 0; e < 2; e++) {
             if ((v >> 16 * e & EXPONENT) != EXPONENT || place + row >= rows)
                 continue;
@@ -251,9 +246,9 @@ __device__ __forceinline__ void add_row(const Params &p, int plane, int number, 
 }
 
 /* A plane's part over all rows of the tile, 64 of its columns (side 0 or 1). */
-template <bool GATED>
-__device__ __forceinline__ void count_plane(const Params &p, uint32_t memory, int place, int tile,
-                                            int rows, int plane, int part, int side)
+template <bool GATED> __device__ __forceinline__ void count_plane(const Params &p, uint32_t memory,
+                                                                  int place, int tile, int rows,
+                                                                  int plane, int part, int side)
 {
     int lane = threadIdx.x % 32, number = tile * Layout<GATED>::PARTS + part;
     planes::Column column[2];
@@ -262,8 +257,8 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t memory, in
 #pragma unroll
     for (int group = 0; group < TILE_M / 32; group++) {
         int row = 32 * group + lane, mine = place + row;
-        uint4 bits = staged::load_chunk(plane_row<GATED>(
-            memory + row / HALF_ROWS * HALF_BYTES, plane, part, row % HALF_ROWS));
+        uint4 bits = staged::load_chunk(
+            plane_row<GATED>(memory + row / HALF_ROWS * HALF_BYTES, plane, part, row % HALF_ROWS));
         bool is_counted = mine < rows;
         if (is_counted && side == 0)
             add_row(p, plane, number, number_of(p.rows, mine),
@@ -279,8 +274,7 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t memory, in
     }
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        int at = number * planes::COLUMNS +
-                 planes::column_of<planes::COPIED>(2 * side + i, lane);
+        int at = number * planes::COLUMNS + planes::column_of<planes::COPIED>(2 * side + i, lane);
         for (int def = 0; def < p.counts.defs && column[i].any(); def++)
             if (p.plane_of[def] == plane)
                 planes::publish(p.counts, def, at, column[i], number_of(p.rows, place),
@@ -288,8 +282,8 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t memory, in
     }
 }
 
-template <bool GATED, enum tw_dtype T>
-__global__ void __launch_bounds__(THREADS, 1) hidden_mma_kernel(const __grid_constant__ MmaParams a)
+template <bool GATED, enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
+    hidden_mma_kernel(const __grid_constant__ MmaParams a)
 {
     using L = Layout<GATED>;
     extern __shared__ __align__(128) uint8_t raw[];
@@ -324,13 +318,13 @@ __global__ void __launch_bounds__(THREADS, 1) hidden_mma_kernel(const __grid_con
     }
 }
 
-template <bool GATED>
-enum tw_status launch(const struct twp_device *device, MmaParams &a, enum tw_dtype type,
-                      cudaStream_t stream, struct tw_error *err)
+template <bool GATED> enum tw_status launch(const struct twp_device *device, MmaParams &a,
+                                            enum tw_dtype type, cudaStream_t stream,
+                                            struct tw_error *err)
 {
     int bytes = choose_memory(a.of, device, EPILOGUE_BYTES);
-    auto kernel = type == TW_F16 ? hidden_mma_kernel<GATED, TW_F16>
-                                 : hidden_mma_kernel<GATED, TW_BF16>;
+    auto kernel =
+        type == TW_F16 ? hidden_mma_kernel<GATED, TW_F16> : hidden_mma_kernel<GATED, TW_BF16>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(a);
     return common::launched("hidden", err);
@@ -343,8 +337,8 @@ enum tw_status hidden::launch_mma(const struct twp_device *device,
                                   cudaStream_t stream, struct tw_error *err)
 {
     bool is_gated = args->gate != NULL;
-    MmaParams a = {
-        operands(args->x, is_gated ? args->gate : args->up, is_gated ? args->up : NULL), p};
+    MmaParams a = {operands(args->x, is_gated ? args->gate : args->up, is_gated ? args->up : NULL),
+                   p};
     return is_gated ? launch<true>(device, a, args->type, stream, err)
                     : launch<false>(device, a, args->type, stream, err);
 }

@@ -118,6 +118,11 @@ TW_MUST_USE enum tw_status twp_device_take_path(struct twp_device *device,
                                                 enum tw_cuda_path path,
                                                 struct tw_error *err);
 
+/* Was this built for such a device? Else TW_ERR_UNSUPPORTED. It is the current
+ * one. */
+TW_MUST_USE enum tw_status tw_launch_check(const struct twp_device *device,
+                                           struct tw_error *err);
+
 /* How a matrix [rows][cols] of numbers of that type (TW_BF16 or TW_F16), rows
  * `stride` apart (a multiple of 8), is read: boxes of 128 rows by 64 columns,
  * zeros outside. */

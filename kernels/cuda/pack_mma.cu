@@ -24,7 +24,8 @@
 #include "kernels/cuda/pack_rows.cuh"
 #include "kernels/cuda/product_mma.cuh"
 
-namespace {
+namespace
+{
 
 using namespace product_mma;
 using namespace packing;
@@ -44,9 +45,8 @@ struct PackParams {
     float threshold; // of the applied definition
 };
 
-template <int ACT, enum tw_dtype T>
-__device__ __forceinline__ void stage_half(const Sums &d, uint32_t staged, const PackParams &p,
-                                           int tile)
+template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
+stage_half(const Sums &d, uint32_t staged, const PackParams &p, int tile)
 {
     Place at;
 #pragma unroll
@@ -63,9 +63,8 @@ __device__ __forceinline__ void stage_half(const Sums &d, uint32_t staged, const
 }
 
 /* Any activation, and what isn't active under the applied gate-abs is 0. */
-template <enum tw_dtype T>
-__device__ __forceinline__ void stage_applied(const Sums &d, uint32_t staged, const PackParams &p,
-                                              int tile)
+template <enum tw_dtype T> __device__ __forceinline__ void
+stage_applied(const Sums &d, uint32_t staged, const PackParams &p, int tile)
 {
     Place at;
     float v[128];
@@ -83,8 +82,8 @@ __device__ __forceinline__ void stage_applied(const Sums &d, uint32_t staged, co
                            keep_pair<T>(v[i], v[i + 1], p.threshold));
 }
 
-template <enum tw_dtype T, bool IS_APPLIED>
-__global__ void __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
+template <enum tw_dtype T, bool IS_APPLIED> __global__ void __launch_bounds__(THREADS, 1)
+    pack_mma_kernel(const __grid_constant__ PackParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
     uint32_t memory = hopper::smem_address(raw);
@@ -114,9 +113,8 @@ __global__ void __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_const
     }
 }
 
-template <enum tw_dtype T, bool IS_APPLIED>
-enum tw_status launch(const struct twp_device *device, PackParams &p, cudaStream_t stream,
-                      struct tw_error *err)
+template <enum tw_dtype T, bool IS_APPLIED> enum tw_status
+launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
     cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED>,
@@ -125,9 +123,9 @@ enum tw_status launch(const struct twp_device *device, PackParams &p, cudaStream
     return common::launched("pack", err);
 }
 
-template <enum tw_dtype T>
-enum tw_status launch_type(const struct twp_device *device, PackParams &p, bool is_applied,
-                           cudaStream_t stream, struct tw_error *err)
+template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *device,
+                                                      PackParams &p, bool is_applied,
+                                                      cudaStream_t stream, struct tw_error *err)
 {
     return is_applied ? launch<T, true>(device, p, stream, err)
                       : launch<T, false>(device, p, stream, err);

@@ -19,7 +19,8 @@
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/staged.cuh"
 
-namespace product_mma {
+namespace product_mma
+{
 
 constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64, BLOCKS_K = TILE_K / 16;
 constexpr int MAX_STAGES = 3;
@@ -28,11 +29,11 @@ constexpr int WARPS = 8, THREADS = WARPS * 32;
 constexpr int WARP_M = 64, WARP_N = 64, WARPS_N = TILE_N / WARP_N;
 constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's tile
 constexpr int HALF_ROWS = WARP_M, HALF_WARPS = WARPS_N;
-constexpr int LINE = TILE_K * 2;            // bytes of a stage's row
-constexpr int CHUNKS = TILE_K / 8;          // of 16 bytes
-constexpr int LOADED = THREADS / CHUNKS;    // rows that all threads load at once
+constexpr int LINE = TILE_K * 2;         // bytes of a stage's row
+constexpr int CHUNKS = TILE_K / 8;       // of 16 bytes
+constexpr int LOADED = THREADS / CHUNKS; // rows that all threads load at once
 constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
-constexpr int BARRIERS = 128;               // bytes before the ring
+constexpr int BARRIERS = 128; // bytes before the ring
 static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
 static_assert(LINE == 128, "the swizzle of a row");
 static_assert(TILE_M % LOADED == 0 && TILE_N % LOADED == 0 && LOADED % 16 == 0, "loads");
@@ -130,9 +131,8 @@ template <bool DUAL> struct Feed {
     bool is_open; // a tile's stages are missing, and the ring is free for them
 
     __device__ Feed(const Operands &operands, int a_rows, Raster raster)
-        : of(operands), at(raster),
-          line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)), rows(a_rows),
-          steps((of.k + TILE_K - 1) / TILE_K)
+        : of(operands), at(raster), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
+          rows(a_rows), steps((of.k + TILE_K - 1) / TILE_K)
     {
         uint32_t within = threadIdx.x % CHUNKS * 16;
         a_step = (uint32_t)of.a.stride * 2 * LOADED;
@@ -198,11 +198,12 @@ template <bool DUAL> struct Product {
     Raster at; // the tile
     Feed<DUAL> feed;
     Ring ring, last; // the stage, and the one that is fed during it
-    uint32_t a, b; // this lane's first blocks, in bytes from the stage
+    uint32_t a, b;   // this lane's first blocks, in bytes from the stage
     int steps;
 
     __device__ Product(const Operands &of, int rows, uint32_t memory, int column_tiles)
-        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring), steps(feed.steps)
+        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring),
+          steps(feed.steps)
     {
         int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         a = memory + BARRIERS + swizzled(warp / WARPS_N * WARP_M + lane % 16, lane / 16);
@@ -365,8 +366,13 @@ inline Operands operands(const struct twp_map *a, const struct twp_map *b,
                          const struct twp_map *dual)
 {
     auto data = [](const struct twp_map *map) { return static_cast<const uint16_t *>(map->data); };
-    return {{data(a), a->stride}, {data(b), b->stride}, dual ? data(dual) : nullptr,
-            (int)a->cols, (int)b->rows, 0, false};
+    return {{data(a), a->stride},
+            {data(b), b->stride},
+            dual ? data(dual) : nullptr,
+            (int)a->cols,
+            (int)b->rows,
+            0,
+            false};
 }
 
 } // namespace product_mma
