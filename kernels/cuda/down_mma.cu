@@ -19,6 +19,7 @@ using namespace staged;
 
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
+constexpr int STATIC_BYTES = (4 * TWP_HISTOGRAM + 127) / 128 * 128;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 
 struct DownParams {
@@ -143,7 +144,7 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     args->cols,
                     (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
-    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES, 4 * TWP_HISTOGRAM);
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES, STATIC_BYTES);
     auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
