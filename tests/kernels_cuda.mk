@@ -1,5 +1,7 @@
 # Tests of the cuda backend: exit 77 where there is no GPU.
-EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda
+EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
+	tests/data/cuda_resources.txt
+dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
 check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn

@@ -81,6 +81,14 @@ __device__ __forceinline__ float gelu(float x)
     return hopper::mul_ftz(x, x < 0 ? tail : 1.0f - tail);
 }
 
+/* v, which isn't below 0, as the result of a float instruction: accumulators of a
+ * WGMMA that are overwritten by an integer instruction's make the compiler (13.0)
+ * wait after each of them (C7511). */
+__device__ __forceinline__ float as_float(float v)
+{
+    return hopper::max_or_nan(v, 0.0f);
+}
+
 /* Any activation; those that TwELL packs rounded to T as they are packed, so that
  * a row's pattern is the same on both paths. */
 template <int ACT, enum tw_dtype T>
@@ -100,8 +108,8 @@ __device__ __forceinline__ void activate_pair(float &low, float &high, float t)
         high = gelu_tanh(high);
     } else {
         uint32_t cut = common::cut_pair<ACT, T>(low, high, t);
-        low = common::packed_value<ACT>(common::low_half<T>(cut));
-        high = common::packed_value<ACT>(common::high_half<T>(cut));
+        low = as_float(common::packed_value<ACT>(common::low_half<T>(cut)));
+        high = as_float(common::packed_value<ACT>(common::high_half<T>(cut)));
     }
 }
 

@@ -23,7 +23,8 @@ extern "C" {
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
     enum tw_dtype type;      /* of weights, x, residual, h and y */
-    bool is_gated, is_dense, is_applied;
+    bool is_gated, is_applied;
+    bool can_pack, is_dense; /* is_dense: by plan, or as it cannot pack */
     struct twp_def apply; /* where is_applied */
     int32_t d_model;
     int32_t d; /* d_model rounded up to 8: what the kernels see */

@@ -132,8 +132,8 @@ enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
         twp_cuda_check(cudaGetDevice(&device), "device", err);
     if (status == TW_OK)
         status = twp_cuda_check(
-            cudaDeviceGetAttribute(
-                &major, cudaDevAttrComputeCapabilityMajor, device),
+            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+                                   device),
             "device", err);
     if (status != TW_OK || 10 * major != HOPPER)
         return status;

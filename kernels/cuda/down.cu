@@ -12,6 +12,7 @@
  * straight from and to the fragments' 4-byte places, 1.24 of cuBLASLt's product
  * with its residual, against 0.99-1.06 now. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/down_rows.cuh"
 #include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product.cuh"
 
@@ -84,44 +85,15 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
     }
 }
 
-/* A warp a row: partial sums added in one order. */
-__device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
+/* The tile's share of its rows: each tile beside it takes others, so that no
+ * block's spare warps fall behind. */
+__device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram,
+                                         const Schedule &at, int rows)
 {
-    int lane = threadIdx.x % 32;
-    for (int r = place + threadIdx.x / 32 - 1; r < place + TILE_M && r < rows;
-         r += HELPERS / 32) {
-        float sum = common::sum_parts(p.l1_part, p.parts, r);
-        if (lane == 0)
-            p.counts.l1[common::number_of(p.rows, r)] = sum;
-    }
-}
-
-/* A row's count words into the histograms of tiles of 64, 128 and 256. */
-__device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
-{
-    uint32_t *of_128 = histogram + 65, *of_256 = of_128 + 129;
-    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (cols > 64 * i)
-            atomicAdd(histogram + q[i], 1);
-    atomicAdd(of_128 + q[0] + q[1], 1);
-    if (cols > 128)
-        atomicAdd(of_128 + q[2] + q[3], 1);
-    atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
-}
-
-__device__ __forceinline__ void add_tiles(const DownParams &p, uint32_t *histogram, int place,
-                                          int rows)
-{
-    int lane = threadIdx.x % 32;
-    for (int r = place + threadIdx.x / 32 - 1; r < place + TILE_M && r < rows;
-         r += HELPERS / 32) {
-        if (p.counts.skip && p.counts.skip[r])
-            continue;
-        for (int tile = lane; tile < p.tiles; tile += 32)
-            add_word(histogram, p.count[(int64_t)r * p.tiles + tile], p.cols - tile * TWP_TILE);
-    }
+    int first = at.row_tile * TILE_M, end = min(first + TILE_M, rows);
+    for (int r = first + at.column_tile + at.columns * (threadIdx.x / 32 - 1); r < end;
+         r += at.columns * (HELPERS / 32))
+        down::sum_row(p, histogram, r);
 }
 
 /* The block's histogram into the layer's. */
@@ -160,11 +132,8 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint3
             __syncwarp();
             hopper::named_arrive(TAKEN + half, HANDOVER);
         }
-        if (!p.counts.is_on || !at.has() || at.column_tile != 0)
-            continue;
-        sum_l1(p, at.row_tile * TILE_M, rows);
-        if (has_tiles)
-            add_tiles(p, histogram, at.row_tile * TILE_M, rows);
+        if (p.counts.is_on && at.has())
+            sum_rows(p, histogram, at, rows);
     }
     if (has_tiles)
         publish_tiles(p, histogram, rows);
@@ -228,8 +197,6 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                                          const struct twp_down_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
-    if (device->path == TW_CUDA_PORTABLE)
-        return twp_launch_down_mma(device, args, stream, err);
     if (device->path == TW_CUDA_PORTABLE)
         return twp_launch_down_mma(device, args, stream, err);
     DownParams p = {common::map_of(args->h),

@@ -6,18 +6,20 @@
  * product all warps bring the rows' residual into the staged tile, 16 bytes a
  * lane, add it to their sums in fp32, round once and write the rows out. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/down_rows.cuh"
 #include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product_mma.cuh"
 #include "kernels/cuda/staged.cuh"
 
-namespace {
+namespace
+{
 
 using namespace product_mma;
 using namespace staged;
 
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
-constexpr uint32_t FULL_WARP = 0xffffffffu;
+constexpr int STATIC_BYTES = (4 * TWP_HISTOGRAM + 127) / 128 * 128;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 
 struct DownParams {
@@ -33,22 +35,16 @@ struct DownParams {
     struct twp_counts counts;
 };
 
-__device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int place)
-{
-    return rows.list ? rows.list[place] : place;
-}
-
 /* The half's rows between shared memory and y or the residual, a warp a row. */
-template <bool IS_LOAD>
-__device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, int place, int rows,
-                                          int tile)
+template <bool IS_LOAD> __device__ __forceinline__ void
+move_rows(const DownParams &p, uint32_t staged, int place, int rows, int tile)
 {
     int lane = threadIdx.x % 32, column = tile * TILE_N + 8 * lane;
     if (column >= p.d)
         return;
 #pragma unroll 4
     for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
-        int64_t at = number_of(p.rows, place + r) * p.d + column;
+        int64_t at = common::number_of(p.rows, place + r) * p.d + column;
         uint32_t chunk = staged_chunk(staged, ROW_BYTES, r, lane);
         if (IS_LOAD)
             store_chunk(chunk, *reinterpret_cast<const uint4 *>(p.residual + at));
@@ -58,9 +54,8 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
 }
 
 /* The staged residual, if any, becomes y. */
-template <enum tw_dtype T>
-__device__ __forceinline__ void stage_half(const Sums &d, const DownParams &p, uint32_t staged,
-                                           int tile)
+template <enum tw_dtype T> __device__ __forceinline__ void
+stage_half(const Sums &d, const DownParams &p, uint32_t staged, int tile)
 {
     Place at;
 #pragma unroll
@@ -72,54 +67,19 @@ __device__ __forceinline__ void stage_half(const Sums &d, const DownParams &p, u
             for (int i = 0; i < 2; i++) {
                 uint32_t word = at.word(staged, ROW_BYTES, m, n, i);
                 uint32_t v = p.residual ? load_word(word) : 0;
-                hopper::store_word(
-                    word, hopper::round_pair<T>(d[m][n][2 * i] + b.x + common::low_half<T>(v),
-                                                d[m][n][2 * i + 1] + b.y +
-                                                    common::high_half<T>(v)));
+                hopper::store_word(word, hopper::round_pair<T>(
+                                             d[m][n][2 * i] + b.x + common::low_half<T>(v),
+                                             d[m][n][2 * i + 1] + b.y + common::high_half<T>(v)));
             }
     }
 }
 
-/* A warp a row: partial sums added in one order. */
-__device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
+/* A warp a row. */
+__device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram, int place,
+                                         int rows)
 {
-    int lane = threadIdx.x % 32;
-    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
-        float sum = 0;
-        for (int i = lane; i < p.parts; i += 32)
-            sum += p.l1_part[(int64_t)(place + r) * p.parts + i];
-        for (int step = 16; step > 0; step /= 2)
-            sum += __shfl_xor_sync(FULL_WARP, sum, step);
-        if (lane == 0)
-            p.counts.l1[number_of(p.rows, place + r)] = sum;
-    }
-}
-
-/* A row's count words into the histograms of tiles of 64, 128 and 256. */
-__device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
-{
-    uint32_t *of_128 = histogram + 65, *of_256 = of_128 + 129;
-    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (cols > 64 * i)
-            atomicAdd(histogram + q[i], 1);
-    atomicAdd(of_128 + q[0] + q[1], 1);
-    if (cols > 128)
-        atomicAdd(of_128 + q[2] + q[3], 1);
-    atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
-}
-
-__device__ __forceinline__ void add_tiles(const DownParams &p, uint32_t *histogram, int place,
-                                          int rows)
-{
-    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS) {
-        if (p.counts.skip && p.counts.skip[place + r])
-            continue;
-        for (int tile = threadIdx.x % 32; tile < p.tiles; tile += 32)
-            add_word(histogram, p.count[(int64_t)(place + r) * p.tiles + tile],
-                     p.cols - tile * TWP_TILE);
-    }
+    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS)
+        down::sum_row(p, histogram, place + r);
 }
 
 /* The block's histogram into the layer's. */
@@ -134,8 +94,8 @@ __device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_
         atomicAdd(p.counts.dense_rows, rows);
 }
 
-template <enum tw_dtype T>
-__global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_constant__ DownParams p)
+template <enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
+    down_mma_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
     __shared__ uint32_t histogram[TWP_HISTOGRAM];
@@ -159,11 +119,8 @@ __global__ void __launch_bounds__(THREADS, 1) down_mma_kernel(const __grid_const
         stage_half<T>(d, p, staged, tile);
         product.sync_half();
         move_rows<false>(p, staged, place, rows, tile);
-        if (!p.counts.is_on || tile != 0)
-            continue;
-        sum_l1(p, place, rows);
-        if (has_tiles)
-            add_tiles(p, histogram, place, rows);
+        if (p.counts.is_on && tile == 0)
+            sum_rows(p, histogram, place, rows);
     }
     if (has_tiles)
         publish_tiles(p, histogram, all);
@@ -187,7 +144,7 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     args->cols,
                     (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
-    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES, STATIC_BYTES);
     auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);

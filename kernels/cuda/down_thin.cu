@@ -40,7 +40,7 @@ __device__ __forceinline__ void load_stage(const struct twp_down_args &a, uint32
     load_tile(to, static_cast<const uint16_t *>(a.h_data), a.stride, row, rows, k * TILE_K,
               a.cols);
     load_tile(to + HALF_BYTES, static_cast<const uint16_t *>(a.down_data), a.stride,
-              blockIdx.x * TILE, a.d, k * TILE_K, a.cols);
+              blockIdx.x * TILE, a.down_rows, k * TILE_K, a.cols);
 }
 
 /* The products of a stage are waited for while the next one's are on their way; a

@@ -53,7 +53,7 @@ static enum tw_status plan_planes(Params &p, bool is_gated, bool *is_fast, struc
         p.plane[p.planes++] = p.counts.def[def];
         *is_fast = *is_fast && p.counts.def[def].kind == TW_ACTIVE_HIDDEN;
     }
-    int most = MAX_PLANES / (is_gated ? 1 : 2);
+    int most = is_gated ? Plan<true, ANY>::PLANES : Plan<false, ANY>::PLANES;
     if (p.planes > most)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' counts up to %d thresholds of a plain layer at once",

@@ -3,6 +3,7 @@
 #define TW_KERNELS_CUDA_HIDDEN_CUH
 
 #include "kernels/cuda/act.cuh"
+#include "kernels/cuda/hidden_params.cuh"
 #include "kernels/cuda/planes.cuh"
 
 namespace hidden {
@@ -17,58 +18,48 @@ enum Mode { OFF, FAST, ANY };
 /* relu, relu2 and fatrelu as such, or what `act` names. */
 enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU, SMOOTH, EVERY };
 
-constexpr int STAGES = 3;
-constexpr int H_BYTES = HALF_ROWS * TILE_N * 2; // of a half tile, at most
-constexpr int MAX_PLANES = 8;                   // of a half tile
-constexpr int HALF_BYTES = H_BYTES + MAX_PLANES * planes::BYTES;
-constexpr int LOW = 56, HIGH = 224;             // registers; counting takes more than packing
-constexpr int COUNTING = 5; // the barrier of the spare warps
+constexpr int LOW = 72, HIGH = 216; // registers: counting takes more than packing
+constexpr int COUNTING = 5;         // the barrier of the spare warps
 constexpr uint32_t FULL_WARP = 0xffffffffu;
-static_assert(smem_bytes(STAGES, 2 * HALF_BYTES) <= 227 * 1024, "shared memory");
 static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
-static_assert(HALF_BYTES % 512 == 0, "staged rows");
-
-/* Plane 0 holds the pattern, the others one definition each. */
-struct Params {
-    CUtensorMap x, gate, up;
-    const float *gate_bias, *up_bias;
-    struct twp_rows rows;
-    int steps, cols, parts;
-    enum tw_act act;
-    float threshold;
-    bool is_applied;
-    struct twp_def apply;
-    int planes;
-    struct twp_def plane[TWP_DEFS + 1];
-    int plane_of[TWP_DEFS]; // of a wanted definition
-    uint16_t *h;
-    int64_t stride;
-    uint32_t *count;
-    float *l1_part;
-    struct twp_counts counts;
-};
 
 template <bool GATED> struct Shape {
     static constexpr int COLS = GATED ? TILE_N / 2 : TILE_N;
     static constexpr int PARTS = COLS / planes::COLUMNS;
     static constexpr int UP = GATED ? 64 : 0; // of a gate value's up value, or itself
     static constexpr int VALUES = COLS / 2;   // of h in a thread
+    static constexpr int ROW_BYTES = COLS * 2;
 };
 
-__device__ __forceinline__ int actual_rows(const struct twp_rows &rows)
+/* Shared memory. A gated tile of h is half as wide, which leaves room for a fourth
+ * stage, that lets one warpgroup multiply through the other's epilogue. */
+template <bool GATED, Mode MODE> struct Plan {
+    static constexpr int STAGES = GATED && MODE != ANY ? 4 : 3;
+    static constexpr int PLANES = MODE == ANY ? (GATED ? 5 : 4) : MODE == FAST && GATED ? 1 : 0;
+    static constexpr int H_BYTES = HALF_ROWS * Shape<GATED>::ROW_BYTES; // of a half tile
+    static constexpr int HALF_BYTES = H_BYTES + PLANES * Shape<GATED>::PARTS * planes::BYTES;
+    static constexpr int BARRIERS = 2 * MAX_STAGES * 8;
+    static constexpr int BYTES =
+        STAGES * STAGE_BYTES + 2 * HALF_BYTES + BARRIERS + HELPERS / 32 * 4;
+    static_assert(BYTES <= 227 * 1024, "shared memory");
+    static_assert(HALF_BYTES % 512 == 0, "staged rows");
+};
+
+/* A row's 16 bytes of a plane that the multiplying threads write. */
+template <bool GATED, Mode MODE>
+__device__ __forceinline__ uint32_t plane_row(uint32_t half, int plane, int part, int row)
 {
-    return rows.actual ? *rows.actual : rows.rows;
+    return half + Plan<GATED, MODE>::H_BYTES +
+           (plane * Shape<GATED>::PARTS + part) * planes::BYTES + row * planes::ROW_BYTES;
 }
 
-__device__ __forceinline__ int number_of(const struct twp_rows &rows, int place)
-{
-    return rows.list ? rows.list[place] : place;
-}
-
+/* Of the one that is read off h: it takes the place of the row's h, which is
+ * written out by then; 8 rows in a row lie in all banks. */
 template <bool GATED>
-__device__ __forceinline__ uint32_t plane_at(uint32_t half, int plane, int part)
+__device__ __forceinline__ uint32_t copied_row(uint32_t half, int part, int row)
 {
-    return half + H_BYTES + (plane * Shape<GATED>::PARTS + part) * planes::BYTES;
+    return half + row * Shape<GATED>::ROW_BYTES +
+           (row % 8 * Shape<GATED>::PARTS + part) * planes::ROW_BYTES;
 }
 
 /* ---- the multiplying warpgroups ---- */
@@ -113,7 +104,7 @@ __device__ __forceinline__ void finish_products(float (&d)[128], const Params &p
 }
 
 /* Bits of one definition over this thread's values d[FROM] on. */
-template <bool GATED, int FROM>
+template <bool GATED, Mode MODE, int FROM>
 __device__ __forceinline__ void mark(const float (&d)[128], struct twp_def def, uint32_t half,
                                      int plane)
 {
@@ -131,8 +122,8 @@ __device__ __forceinline__ void mark(const float (&d)[128], struct twp_def def, 
     for (int part = 0; part < PARTS; part++)
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            hopper::store_word(plane_at<GATED>(half, plane, part) +
-                                   (row + 8 * i) * planes::ROW_BYTES + lane % 4 * 4,
+            hopper::store_word(plane_row<GATED, MODE>(half, plane, part, row + 8 * i) +
+                                   lane % 4 * 4,
                                bits[i][part]);
 }
 
@@ -146,7 +137,7 @@ __device__ __forceinline__ void make_any(float (&d)[128], const Params &p, uint3
     bool is_by_h = p.is_applied && p.apply.kind != TW_ACTIVE_GATE_ABS;
     for (int i = 0; p.counts.is_on && i < p.planes; i++)
         if (p.plane[i].kind == TW_ACTIVE_GATE_ABS || p.plane[i].kind == TW_ACTIVE_GATE)
-            mark<GATED, 0>(d, p.plane[i], half, i);
+            mark<GATED, ANY, 0>(d, p.plane[i], half, i);
 #pragma unroll
     for (int v = 0; v < VALUES; v++) {
         float a = d[v], h = GATED ? hopper::mul_ftz(a, d[UP + v]) : a;
@@ -226,23 +217,27 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
 #pragma unroll
         for (int n = 0; n < 4; n++) { // block n: chunk j + n / 2, rows 8 (n % 2) on
             int v = 4 * (j + n / 2) + 2 * (n % 2), part = v / 64;
+            float low = d[v], high = d[v + 1];
             uint32_t pair = 0; // act(gate), rounded
             if (IS_CUT) {
-                pair = common::cut_pair<ACT, T>(d[v], d[v + 1], p.threshold);
-                d[v] = common::packed_value<ACT>(common::low_half<T>(pair));
-                d[v + 1] = common::packed_value<ACT>(common::high_half<T>(pair));
+                pair = common::cut_pair<ACT, T>(low, high, p.threshold);
+                low = common::packed_value<ACT>(common::low_half<T>(pair));
+                high = common::packed_value<ACT>(common::high_half<T>(pair));
             }
             if (!IS_CUT || F == RELU2)
-                pair = hopper::round_pair<T>(d[v], d[v + 1]);
+                pair = hopper::round_pair<T>(low, high);
             if (MODE == FAST && GATED)
                 pattern[n % 2] |= hopper::nonzero_mask<T>(pair) & 0x00010001u << (j + n / 2);
-            if (F != EVERY && GATED) {
-                d[S::UP + v] = hopper::mul_ftz(d[v], d[S::UP + v]);
-                d[S::UP + v + 1] = hopper::mul_ftz(d[v + 1], d[S::UP + v + 1]);
+            if (F == EVERY) {
+                low = d[S::UP + v]; // h is made
+                high = d[S::UP + v + 1];
+            } else if (GATED) {
+                low = hopper::mul_ftz(low, d[S::UP + v]);
+                high = hopper::mul_ftz(high, d[S::UP + v + 1]);
             }
-            float low = d[S::UP + v], high = d[S::UP + v + 1];
             l1[n % 2][part] += fabsf(low) + fabsf(high);
-            out[n] = hopper::round_pair<T>(low, high);
+            bool is_rounded = !GATED && (F == RELU || F == FATRELU);
+            out[n] = is_rounded ? pair : hopper::round_pair<T>(low, high);
         }
         hopper::store_blocks(base ^ (j << 4), out[0], out[1], out[2], out[3]);
     }
@@ -251,57 +246,91 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
     int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane / 4;
     if (MODE == FAST && GATED)
         for (int i = 0; i < 2; i++)
-            hopper::store_word(plane_at<GATED>(staged, 0, 0) +
-                                   (row + 8 * i) * planes::ROW_BYTES + lane % 4 * 4,
+            hopper::store_word(plane_row<GATED, MODE>(staged, 0, 0, row + 8 * i) + lane % 4 * 4,
                                pattern[i]);
     if (MODE == ANY)
         for (int i = 0; i < p.planes; i++)
             if (p.plane[i].kind == TW_ACTIVE_HIDDEN || p.plane[i].kind == TW_ACTIVE_ABS)
-                mark<GATED, S::UP>(d, p.plane[i], staged, i);
+                mark<GATED, ANY, S::UP>(d, p.plane[i], staged, i);
     if (publish_l1<GATED, T>(l1, p, place, tile, rows))
         find_bad<GATED, T>(p, staged, place, tile, rows);
 }
 
 /* ---- the spare warps ---- */
 
-/* Bit i: value i of 8 isn't zero. A half's lower 15 bits plus 0x7fff carry into
- * its top bit where they aren't. */
+/* Bit i: value i of 8 isn't zero (bf16). */
 __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 {
     uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0; // even columns low, odd high
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        pairs |= (((word[i] & 0x7fff7fffu) + 0x7fff7fffu) & 0x80008000u) >> (15 - 2 * i);
-    return (pairs & 0x55) | (pairs >> 15 & 0xaa);
+        pairs |= hopper::nonzero_mask<TW_BF16>(word[i]) & 0x00020001u << 2 * i;
+    return (pairs | pairs >> 16) & 0xff;
 }
 
-/* Rows of h from shared memory out, 16 bytes a lane; plane >= 0: which of them
- * aren't zero into that plane. */
-template <bool GATED>
-__device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int place, int tile,
-                                           int rows, int plane)
+/* How many halves aren't zero, summed: each adds 1 to the lower 16 bits for a lower
+ * half, and the difference upper - lower to the upper ones. */
+struct Nonzeros {
+    uint32_t sum = 0;
+    __device__ __forceinline__ void add(uint4 v)
+    {
+        sum -= hopper::nonzero_mask<TW_BF16>(v.x);
+        sum -= hopper::nonzero_mask<TW_BF16>(v.y);
+        sum -= hopper::nonzero_mask<TW_BF16>(v.z);
+        sum -= hopper::nonzero_mask<TW_BF16>(v.w);
+    }
+    __device__ __forceinline__ int total() const
+    {
+        return 2 * (int)(sum & 0xffff) + (int16_t)(sum >> 16);
+    }
+};
+
+/* Warps 1-3 go over the rows of a half tile of h, 16 bytes a lane; f(row, chunk,
+ * value) for each, the whole warp at once. */
+template <bool GATED, typename F>
+__device__ __forceinline__ void for_rows(uint32_t staged, F f)
 {
-    constexpr int COLS = Shape<GATED>::COLS, CHUNKS = COLS / 8, AT_ONCE = 32 / CHUNKS;
+    constexpr int CHUNKS = Shape<GATED>::COLS / 8, AT_ONCE = 32 / CHUNKS;
     int lane = threadIdx.x % 32, chunk = lane % CHUNKS;
-    int column = tile * COLS + 8 * chunk;
-    uint32_t bits = plane_at<GATED>(staged, plane, chunk / 16) + chunk % 16;
-    uint16_t *to = p.h + place * p.stride + column;
 #pragma unroll 4
     for (int r = (threadIdx.x / 32 - 1) * AT_ONCE + lane / CHUNKS; r < HALF_ROWS;
-         r += HELPERS / 32 * AT_ONCE) {
-        uint4 v = load_chunk(staged_chunk(staged, COLS * 2, r, chunk));
-        if (place + r < rows && column < p.cols)
-            *reinterpret_cast<uint4 *>(to + r * p.stride) = v;
-        if (plane >= 0)
-            hopper::store_byte(bits + r * planes::ROW_BYTES, nonzero_bits(v));
-    }
+         r += HELPERS / 32 * AT_ONCE)
+        f(r, chunk, load_chunk(staged_chunk(staged, Shape<GATED>::ROW_BYTES, r, chunk)));
 }
 
-/* A row's counts of one part under the definitions of the plane. */
-__device__ __forceinline__ void add_row(const Params &p, int plane, int number, int row, uint2 n)
+/* Which values of h aren't zero, where the row was. */
+template <bool GATED>
+__device__ __forceinline__ void store_bits(uint32_t staged, int row, int chunk, uint4 v)
+{
+    __syncwarp(); // the whole row is read
+    hopper::store_byte(copied_row<GATED>(staged, chunk / 16, row) + chunk % 16, nonzero_bits(v));
+}
+
+/* Rows of h out; also their bits (FAST, plain), or how many aren't zero (FAST,
+ * gated). */
+template <bool GATED, Mode MODE>
+__device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int place, int tile,
+                                           int rows, Nonzeros &nonzeros)
+{
+    int first = tile * Shape<GATED>::COLS;
+    uint16_t *to = p.h + place * p.stride + first;
+    for_rows<GATED>(staged, [&](int r, int chunk, uint4 v) {
+        if (place + r < rows && first + 8 * chunk < p.cols)
+            *reinterpret_cast<uint4 *>(to + r * p.stride + 8 * chunk) = v;
+        if (MODE == FAST && GATED)
+            nonzeros.add(v);
+        if (MODE == FAST && !GATED)
+            store_bits<GATED>(staged, r, chunk, v);
+    });
+}
+
+/* A row's counts of one part under the definitions of the plane; `also`: another
+ * plane that has the same bits, or the plane. */
+__device__ __forceinline__ void add_row(const Params &p, int plane, int also, int number, int row,
+                                        uint2 n)
 {
     for (int def = 0; def < p.counts.defs; def++) // route counts a routed row's pattern
-        if (p.plane_of[def] == plane && n.x + n.y &&
+        if ((p.plane_of[def] == plane || p.plane_of[def] == also) && n.x + n.y &&
             (p.count || p.counts.def[def].kind != TW_ACTIVE_GATE))
             atomicAdd(p.counts.nnz[def] + row, n.x + n.y);
     if (plane != 0 || !p.count)
@@ -313,81 +342,119 @@ __device__ __forceinline__ void add_row(const Params &p, int plane, int number, 
         half[1] = 0;
 }
 
+/* Row `row` of a tile's plane. */
+template <bool GATED, Mode MODE, planes::Layout L>
+__device__ __forceinline__ uint4 load_row(uint32_t staged, int plane, int part, int row)
+{
+    uint32_t half = staged + row / HALF_ROWS * Plan<GATED, MODE>::HALF_BYTES;
+    int within = row % HALF_ROWS;
+    return load_chunk(L == planes::COPIED ? copied_row<GATED>(half, part, within)
+                                          : plane_row<GATED, MODE>(half, plane, part, within));
+}
+
 /* A plane's part over all rows of the tile, 64 of its columns (side 0 or 1). */
-template <bool GATED, planes::Layout L>
+template <bool GATED, Mode MODE, planes::Layout L>
 __device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, int place, int tile,
-                                            int rows, int plane, int part, int side)
+                                            int rows, int plane, int also, int part, int side)
 {
     int lane = threadIdx.x % 32, number = tile * Shape<GATED>::PARTS + part;
     planes::Column column[2];
     if (number >= p.parts)
         return;
-#pragma unroll 1
-    for (int from = 0; from < TILE_M; from += 32) {
-        int mine = place + from + lane;
-        uint32_t half = staged + from / HALF_ROWS * HALF_BYTES;
-        uint4 bits = load_chunk(plane_at<GATED>(half, plane, part) +
-                                (from % HALF_ROWS + lane) * planes::ROW_BYTES);
-        bool is_in = mine < rows, is_counted = is_in;
-        if (is_in && (p.counts.skip || side == 0)) {
-            int row = number_of(p.rows, mine);
-            if (side == 0)
-                add_row(p, plane, number, row, planes::row_counts<L>(bits));
-            is_counted = !(p.counts.skip && p.counts.skip[row]);
-        }
+#pragma unroll
+    for (int group = 0; group < TILE_M / 32; group++) {
+        int mine = place + 32 * group + lane;
+        uint4 bits = load_row<GATED, MODE, L>(staged, plane, part, 32 * group + lane);
+        bool is_counted = mine < rows;
+        if (is_counted && side == 0)
+            add_row(p, plane, also, number, number_of(p.rows, mine), planes::row_counts<L>(bits));
+        if (is_counted && p.counts.skip)
+            is_counted = !p.counts.skip[number_of(p.rows, mine)];
         uint32_t counted = __ballot_sync(FULL_WARP, is_counted);
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            column[i].add(planes::transpose(planes::column_word<L>(bits, 2 * side + i)) & counted,
-                          from);
+            column[i].rows[group] =
+                planes::transpose(planes::column_word<L>(bits, 2 * side + i)) & counted;
     }
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        if (!column[i].count)
-            continue;
         int at = number * planes::COLUMNS + planes::column_of<L>(2 * side + i, lane);
-        uint32_t first = number_of(p.rows, place + column[i].first);
-        uint32_t last = number_of(p.rows, place + column[i].last);
-        for (int def = 0; def < p.counts.defs; def++)
-            if (p.plane_of[def] == plane)
-                planes::publish(p.counts, def, at, column[i].count, first, last);
+        for (int def = 0; def < p.counts.defs && column[i].any(); def++)
+            if (p.plane_of[def] == plane || p.plane_of[def] == also)
+                planes::publish(p.counts, def, at, column[i], number_of(p.rows, place),
+                                [&](int row) { return number_of(p.rows, place + row); });
     }
 }
 
-template <bool GATED, Mode MODE>
-__device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, int place, int tile,
-                                           int rows)
+/* FAST and gated: is `hidden` the pattern in this tile? The one is a part of the
+ * other, so their sums tell. All spare warps. */
+template <bool GATED>
+__device__ __forceinline__ bool is_hidden_pattern(uint32_t staged, uint32_t sums,
+                                                  const Nonzeros &nonzeros)
 {
-    constexpr int PARTS = Shape<GATED>::PARTS;
+    int warp = threadIdx.x / 32 - 1, lane = threadIdx.x % 32, over = -nonzeros.total();
+    for (int row = threadIdx.x - 32; row < TILE_M; row += HELPERS) {
+        uint2 n = planes::row_counts<planes::MULTIPLIED>(
+            load_row<GATED, FAST, planes::MULTIPLIED>(staged, 0, 0, row));
+        over += n.x + n.y;
+    }
+    over = __reduce_add_sync(FULL_WARP, over);
+    if (lane == 0)
+        hopper::store_word(sums + 4 * warp, over);
+    hopper::named_sync(COUNTING, HELPERS);
+    int all = 0;
+    for (int w = 0; w < HELPERS / 32; w++)
+        all += hopper::load_word(sums + 4 * w);
+    return all == 0;
+}
+
+template <bool GATED, Mode MODE>
+__device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, uint32_t sums,
+                                           int place, int tile, int rows, const Nonzeros &nonzeros)
+{
+    constexpr int PARTS = Shape<GATED>::PARTS, STEP = HELPERS / 32;
+    constexpr bool IS_COPIED = MODE == FAST && !GATED;
+    int planes = p.planes, also = 0, warp = threadIdx.x / 32 - 1;
+    if (MODE == FAST && GATED && p.planes > 1) {
+        if (is_hidden_pattern<GATED>(staged, sums, nonzeros)) {
+            also = 1;
+        } else {
+            for (int half = 0; half < 2; half++) {
+                uint32_t at = staged + half * Plan<GATED, MODE>::HALF_BYTES;
+                for_rows<GATED>(at, [&](int r, int chunk, uint4 v) {
+                    store_bits<GATED>(at, r, chunk, v);
+                });
+            }
+        }
+        planes = 1;
+    }
     hopper::named_sync(COUNTING, HELPERS); // all bits are written
 #pragma unroll 1
-    for (int unit = threadIdx.x / 32 - 1; unit < p.planes * PARTS * 2; unit += HELPERS / 32) {
-        int side = unit % 2, part = unit / 2 % PARTS, plane = unit / 2 / PARTS;
-        bool is_copied = MODE == FAST && plane == (GATED ? 1 : 0);
-        if (is_copied)
-            count_plane<GATED, planes::COPIED>(p, staged, place, tile, rows, plane, part, side);
-        else
-            count_plane<GATED, planes::MULTIPLIED>(p, staged, place, tile, rows, plane, part,
-                                                   side);
+    for (int unit = warp; unit < planes * PARTS * 2; unit += STEP) {
+        int plane = unit / 2 / PARTS;
+        count_plane<GATED, MODE, IS_COPIED ? planes::COPIED : planes::MULTIPLIED>(
+            p, staged, place, tile, rows, plane, also ? also : plane, unit / 2 % PARTS, unit % 2);
     }
+    if (MODE == FAST && GATED && p.planes > 1 && !also)
+        for (int side = warp; side < 2; side += STEP)
+            count_plane<GATED, MODE, planes::COPIED>(p, staged, place, tile, rows, 1, 1, 0, side);
 }
 
 template <bool GATED, Mode MODE>
-__device__ __forceinline__ void help(const Params &p, uint32_t staged, Schedule at, int rows)
+__device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t sums, Schedule at,
+                                     int rows)
 {
-    bool is_on = MODE != OFF && p.counts.is_on;
-    int copied = -1; // the plane that is read off h
-    if (is_on && MODE == FAST)
-        copied = GATED ? (p.planes > 1 ? 1 : -1) : 0;
+    constexpr int HALF_BYTES = Plan<GATED, MODE>::HALF_BYTES;
     for (; at.has(); at.next()) {
         int place = at.row_tile * TILE_M;
+        Nonzeros nonzeros;
         for (int half = 0; half < 2; half++) {
             hopper::named_sync(STAGED + half, HANDOVER);
-            write_rows<GATED>(p, staged + half * HALF_BYTES, place + half * HALF_ROWS,
-                              at.column_tile, rows, copied);
+            write_rows<GATED, MODE>(p, staged + half * HALF_BYTES, place + half * HALF_ROWS,
+                                    at.column_tile, rows, nonzeros);
         }
-        if (is_on)
-            count_tile<GATED, MODE>(p, staged, place, at.column_tile, rows);
+        if (MODE != OFF && p.counts.is_on)
+            count_tile<GATED, MODE>(p, staged, sums, place, at.column_tile, rows, nonzeros);
         __syncwarp();
         for (int half = 0; half < 2 && at.has_next(); half++)
             hopper::named_arrive(TAKEN + half, HANDOVER);
@@ -398,9 +465,10 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     hidden_kernel(const __grid_constant__ Params p)
 {
+    using L = Plan<GATED, MODE>;
     constexpr int COLS = Shape<GATED>::COLS;
-    extern __shared__ uint8_t raw[];
-    Smem<STAGES> smem(raw, 2 * HALF_BYTES);
+    extern __shared__ __align__(ALIGN) uint8_t raw[]; // nothing is left to align it here
+    Smem<L::STAGES> smem(raw, 2 * L::HALF_BYTES);
     int rows = actual_rows(p.rows);
     if (rows == 0)
         return;
@@ -409,26 +477,26 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     if (threadIdx.x < 128) {
         hopper::registers_down<LOW>();
         if (threadIdx.x == 0) {
-            Ring<STAGES> ring;
+            Ring<L::STAGES> ring;
             const CUtensorMap *b = GATED && at.rank == 0 ? &p.gate : &p.up;
             int below = GATED ? 0 : at.rank * (TILE_N / CLUSTER);
             for (; at.has(); at.next())
                 load_tile(smem, ring, &p.x, b, at.row_tile * TILE_M,
                           at.column_tile * COLS + below, p.steps, at.rank);
         } else if (threadIdx.x >= 32) {
-            help<GATED, MODE>(p, smem.staged, at, rows);
+            help<GATED, MODE>(p, smem.staged, smem.full + L::BARRIERS, at, rows);
         }
         __syncwarp();
     } else {
         hopper::registers_up<HIGH>();
         int half = threadIdx.x / 128 - 1;
-        Ring<STAGES> ring;
+        Ring<L::STAGES> ring;
         for (bool is_first = true; at.has(); at.next(), is_first = false) {
             float d[128];
             multiply_tile<T>(d, smem, ring, half, p.steps);
             if (!is_first)
                 hopper::named_sync(TAKEN + half, HANDOVER);
-            stage_half<F, GATED, T, MODE>(d, smem.staged + half * HALF_BYTES, p,
+            stage_half<F, GATED, T, MODE>(d, smem.staged + half * L::HALF_BYTES, p,
                                           at.row_tile * TILE_M + half * HALF_ROWS, at.column_tile,
                                           rows);
             hopper::named_arrive(STAGED + half, HANDOVER);
@@ -441,7 +509,7 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
 enum tw_status launch(const struct twp_device *device, const Params &p, cudaStream_t stream,
                       struct tw_error *err)
 {
-    int bytes = smem_bytes(STAGES, 2 * HALF_BYTES);
+    int bytes = Plan<GATED, MODE>::BYTES;
     cudaFuncSetAttribute(hidden_kernel<F, GATED, T, MODE>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
@@ -458,9 +526,6 @@ enum tw_status launch_fast(const struct twp_device *device, const Params &p, boo
 /* All else: hidden_any.cu. */
 enum tw_status launch_any(const struct twp_device *device, const Params &p, enum tw_dtype type,
                           bool is_gated, cudaStream_t stream, struct tw_error *err);
-/* The portable path, whatever is counted: hidden_mma.cu. */
-enum tw_status launch_mma(const struct twp_device *device, const struct twp_hidden_args *args,
-                          const Params &p, cudaStream_t stream, struct tw_error *err);
 
 template <bool GATED, Mode MODE>
 enum tw_status launch_family(const struct twp_device *device, const Params &p, cudaStream_t stream,

@@ -306,6 +306,13 @@ __device__ __forceinline__ void store_word(uint32_t address, uint32_t v)
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
 
+__device__ __forceinline__ uint32_t load_word(uint32_t address)
+{
+    uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
+
 __device__ __forceinline__ void store_byte(uint32_t address, uint32_t v)
 {
     asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(v) : "memory");

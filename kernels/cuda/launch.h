@@ -118,6 +118,11 @@ TW_MUST_USE enum tw_status twp_device_take_path(struct twp_device *device,
                                                 enum tw_cuda_path path,
                                                 struct tw_error *err);
 
+/* Was this built for such a device? Else TW_ERR_UNSUPPORTED. It is the current
+ * one. */
+TW_MUST_USE enum tw_status tw_launch_check(const struct twp_device *device,
+                                           struct tw_error *err);
+
 /* How a matrix [rows][cols] of numbers of that type (TW_BF16 or TW_F16), rows
  * `stride` apart (a multiple of 8), is read: boxes of 128 rows by 64 columns,
  * zeros outside. */
@@ -134,8 +139,10 @@ struct twp_pack_args {
     const struct twp_map *x, *w; /* host; [rows][k], [cols][k] */
     const float *bias;           /* [tiles * 256], zeros at its end, or NULL */
     int32_t rows, k;
-    struct tw_activation activation; /* relu, relu2 or fatrelu */
+    struct tw_activation activation; /* relu, relu2 or fatrelu; else apply */
     struct twp_packed out;
+    const struct twp_def *apply; /* a gate-abs: what isn't active is 0, and the
+                                  * pattern is what is; or NULL */
 };
 
 TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
@@ -218,8 +225,6 @@ TW_MUST_USE enum tw_status tw_launch_hidden(const struct twp_device *device,
 struct twp_down_args {
     enum tw_dtype type;
     const struct twp_map *h, *down; /* host; [rows][cols], [d][cols] */
-    const void *h_data, *down_data; /* the same, rows `stride` apart; down_thin */
-    int64_t stride;                 /* a multiple of 8, zeros behind the columns */
     struct twp_rows rows;
     int32_t cols, d;
     const float *bias;     /* zeros at its end, or NULL */
@@ -229,6 +234,9 @@ struct twp_down_args {
     const uint32_t *count; /* a dense layer's count words, whose tiles are added
                             * to the histograms; NULL: route did that */
     struct twp_counts counts;
+    const void *h_data, *down_data; /* h and down themselves, for down_thin: rows */
+    int64_t stride;    /* so far apart, a multiple of 8, zeros behind the columns */
+    int32_t down_rows; /* up to d */
 };
 
 TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,

@@ -47,7 +47,8 @@ static enum tw_status cuda_probe(struct tw_error *err)
     if (status != TW_OK)
         return TW_ERR_UNSUPPORTED;
     struct twp_device device;
-    return twp_device_open(0, &device, err);
+    status = twp_device_open(0, &device, err);
+    return status == TW_OK ? tw_launch_check(&device, err) : status;
 }
 
 static void cuda_fini(void *ctx)
@@ -85,6 +86,8 @@ static enum tw_status cuda_init(const struct tw_ops_config *config, void **ctx,
         status = twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
         status = twp_device_take_path(&cuda->device, config->cuda_path, err);
+    if (status == TW_OK)
+        status = tw_launch_check(&cuda->device, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaGetDeviceProperties(&p, config->device),
                                 "device", err);

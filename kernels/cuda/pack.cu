@@ -15,6 +15,9 @@
  * the lanes' numbers give each entry its slot, so entries ascend by column and
  * no atomic is needed.
  *
+ * Where gate-abs is applied, every value is activated in place (any activation) and
+ * compared in fp32, before it is rounded.
+ *
  * The mainloop alone takes 0.91 of cuBLASLt's product (M 16384, K 2048, N 5632,
  * one H200; 3 or 4 stages, groups of 4, 8 or 16: within 2 %; stages of K 32: 4 %
  * slower), all of this kernel 1.02 at 29 and 1.00 at 98 non-zeros, tensor cores
@@ -23,6 +26,7 @@
  * unrolled predicated stores 1.20, by ballots 1.15 (the helper warps were slower
  * than the mainloop); a bias decided at run time 1.09; 512 threads, for more
  * helpers, leave too few registers for the accumulators. */
+#include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/pack_rows.cuh"
@@ -40,16 +44,37 @@ struct PackParams {
     CUtensorMap x, w;
     const float *bias;
     int rows, steps;
-    float threshold;
+    float threshold; // fatrelu's; where a definition is applied, that one's
+    enum tw_act act; // where one is
+    float act_arg;
     struct twp_packed out;
+    bool is_applied;
 };
+
+template <enum tw_dtype T>
+__device__ __forceinline__ void activate_half(float (&d)[128], const PackParams &p, int column)
+{
+    const float2 *bias = reinterpret_cast<const float2 *>(p.bias + column) + threadIdx.x % 4;
+#pragma unroll
+    for (int j = 0; p.bias && j < TILE_N / 8; j++) {
+        float2 b = __ldg(bias + 4 * j);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            d[4 * j + 2 * i] += b.x;
+            d[4 * j + 2 * i + 1] += b.y;
+        }
+    }
+    act::activate<T, 128, false>(d, p.act, p.act_arg);
+}
 
 /* This warpgroup's accumulators, cut and rounded, into its staged half. */
 template <int ACT, bool HAS_BIAS, enum tw_dtype T>
-__device__ __forceinline__ void stage_half(const float (&d)[128], uint32_t staged,
+__device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged,
                                            const PackParams &p, int column)
 {
     uint32_t base = staged_base(staged, ROW_BYTES);
+    if (ACT == APPLIED)
+        activate_half<T>(d, p, column);
     const float2 *bias = reinterpret_cast<const float2 *>(p.bias + column) + threadIdx.x % 4;
 #pragma unroll
     for (int j = 0; j < TILE_N / 8; j += 2) {
@@ -63,7 +88,8 @@ __device__ __forceinline__ void stage_half(const float (&d)[128], uint32_t stage
                 low += i < 2 ? b0.x : b1.x;
                 high += i < 2 ? b0.y : b1.y;
             }
-            out[i] = common::cut_pair<ACT, T>(low, high, p.threshold);
+            out[i] = ACT == APPLIED ? keep_pair<T>(low, high, p.threshold)
+                                    : common::cut_pair<ACT, T>(low, high, p.threshold);
         }
         hopper::store_blocks(base ^ (j << 4), out[0], out[1], out[2], out[3]);
     }
@@ -162,6 +188,8 @@ template <enum tw_dtype T>
 enum tw_status launch_type(const struct twp_device *device, const PackParams &p, enum tw_act act,
                            cudaStream_t stream, struct tw_error *err)
 {
+    if (p.is_applied)
+        return launch<APPLIED, false, T>(device, p, stream, err);
     switch (act) {
     case TW_ACT_RELU:
         return launch_act<TW_ACT_RELU, T>(device, p, stream, err);
@@ -183,7 +211,9 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
     if (device->path == TW_CUDA_PORTABLE)
         return twp_launch_pack_mma(device, args, stream, err);
     PackParams p = {common::map_of(args->x), common::map_of(args->w), args->bias, args->rows,
-                    (args->k + TILE_K - 1) / TILE_K, args->activation.arg, args->out};
+                    (args->k + TILE_K - 1) / TILE_K,
+                    args->apply ? args->apply->threshold : args->activation.arg,
+                    args->activation.act, args->activation.arg, args->out, args->apply != NULL};
     enum tw_act act = args->activation.act;
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, stream, err)
                                 : launch_type<TW_BF16>(device, p, act, stream, err);

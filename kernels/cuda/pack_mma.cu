@@ -4,187 +4,131 @@
  *   a = act(x W^T + b); (counts, entries) of a's non-zeros, tile by tile
  *
  * Shapes as in pack.cu. Grid: a block a multiprocessor, 256 threads; the ring of
- * product_mma.cuh and 1 KiB for counts.
+ * product_mma.cuh and a staged tile of 64 KiB, which is the ring's memory where
+ * a block's is less than both. After its product a half's four warps cut, round
+ * and stage their sums, then pack 16 rows each, four at once.
  *
- * A warp has 64 columns of 64 rows: a byte of their count words. It cuts and
- * rounds its sums where they are, marks the non-zeros of a row in a word a lane,
- * and two exchanges give the row's four lanes all 64 marks. Marks below an
- * entry's and the quarters before are its slot, so entries ascend by column;
- * only counts pass through shared memory.
- *
- * M 16384, K 2048, N 5632, 29 non-zeros, one H200: LOST */
+ * M 16384, K 2048, N 5632, 29 non-zeros, one H200: 0.88 - 0.93 ms, where a
+ * cuBLASLt product takes 0.53 - 0.60 in a row of products and 0.48 among shorter
+ * kernels. Of that the epilogue is 0.10 and loading 0.10; mma.sync alone needs
+ * 0.53. Lost, each within 3 %: groups of 4 or 16 row tiles, four stages, twice as
+ * many stages of K 32 (0.96); a stage fed at the first or the middle of its four
+ * blocks (0.93, 0.90); packing two rows at once (1 %); entries straight from the
+ * fragments (same time, no staged tile). Lost by more: __syncthreads in place of
+ * mbarriers 0.99; packing portions beside the next product 0.95; warps that wait
+ * only for the columns before theirs 0.97; a loading warp, with which 168
+ * registers are left. */
+#include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
+#include "kernels/cuda/pack_rows.cuh"
 #include "kernels/cuda/product_mma.cuh"
 
-namespace {
+namespace
+{
 
 using namespace product_mma;
+using namespace packing;
 
-constexpr int ROWS = BLOCKS_M * 2;           // of a thread
-constexpr int COUNT_BYTES = HALF_ROWS * 4;   // a half's count words
-constexpr int EPILOGUE_BYTES = 4 * COUNT_BYTES; // two tiles', two halves'
-constexpr uint32_t FULL_WARP = 0xffffffffu;
-static_assert(TILE_N == TWP_TILE && WARP_N == TWP_TILE / 4, "a warp's count is a byte");
+constexpr int AT_ONCE = 4; // rows that a warp packs
+constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
+static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
+static_assert(TILE_N == TWP_TILE, "a tile");
 
 struct PackParams {
     Operands of;
     const float *bias;
-    int rows, act;
-    float threshold;
+    int rows;
+    enum tw_act act;
+    float act_arg;
     struct twp_packed out;
+    float threshold; // of the applied definition
 };
 
-/* A row's cut values in a thread: columns 8 n + 2 k + e of its warp's 64 (k: the
- * lane's place in its four) in pair n. Marks: bit n + 16 e. */
-struct Row {
-    uint32_t pair[BLOCKS_N], marks;
-};
-
-/* Marks of the columns that exist, of `room`. */
-__device__ __forceinline__ uint32_t marks_within(int room)
+template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
+stage_half(const Sums &d, uint32_t staged, const PackParams &p, int tile)
 {
-    uint32_t marks = 0;
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        int blocks = (room - 2 * (int)(threadIdx.x % 4) - e + 7) / 8;
-        marks |= ((1u << min(max(blocks, 0), BLOCKS_N)) - 1) << 16 * e;
-    }
-    return marks;
-}
-
-/* Bits 15 and 31: the halves that aren't 0; of their squares if relu2. */
-template <int ACT, enum tw_dtype T> __device__ __forceinline__ uint32_t nonzero(uint32_t pair)
-{
-    if (ACT != TW_ACT_RELU2) // 0x7fff carries into the top bit
-        return ((pair & 0x7fff7fffu) + 0x7fff7fffu) & 0x80008000u;
-    uint32_t low = common::packed_value<ACT>(common::low_half<T>(pair)) != 0;
-    uint32_t high = common::packed_value<ACT>(common::high_half<T>(pair)) != 0;
-    return low << 15 | high << 31;
-}
-
-template <int ACT, enum tw_dtype T>
-__device__ __forceinline__ void cut_rows(Row (&rows)[ROWS], const Sums &d, const PackParams &p,
-                                         int column)
-{
-    uint32_t within = marks_within(p.out.cols - column);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        rows[r].marks = 0;
+    Place at;
 #pragma unroll
     for (int n = 0; n < BLOCKS_N; n++) {
-        float2 b = bias_pair(p.bias, column + 8 * n + threadIdx.x % 4 * 2);
+        float2 b = bias_pair(p.bias, tile * TILE_N + at.column + 8 * n);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const float *sum = d[r / 2][n] + r % 2 * 2;
-            rows[r].pair[n] = common::cut_pair<ACT, T>(sum[0] + b.x, sum[1] + b.y, p.threshold);
-            rows[r].marks |= nonzero<ACT, T>(rows[r].pair[n]) >> (15 - n);
-        }
+        for (int m = 0; m < BLOCKS_M; m++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                hopper::store_word(at.word(staged, ROW_BYTES, m, n, i),
+                                   common::cut_pair<ACT, T>(d[m][n][2 * i] + b.x,
+                                                            d[m][n][2 * i + 1] + b.y, p.act_arg));
     }
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        rows[r].marks &= within;
 }
 
-/* All 64 marks of a row: of lanes 0 and 1 of its four, then of 2 and 3. Byte
- * k % 2 + 2 e has bit n. */
-struct Marks {
-    uint32_t low, high;
-};
-
-__device__ __forceinline__ Marks gather(uint32_t marks)
+/* Any activation, and what isn't active under the applied gate-abs is 0. */
+template <enum tw_dtype T> __device__ __forceinline__ void
+stage_applied(const Sums &d, uint32_t staged, const PackParams &p, int tile)
 {
-    uint32_t mine = marks << 8 * (threadIdx.x % 2);
-    mine |= __shfl_xor_sync(FULL_WARP, mine, 1);
-    uint32_t other = __shfl_xor_sync(FULL_WARP, mine, 2);
-    bool is_high = threadIdx.x & 2;
-    return {is_high ? other : mine, is_high ? mine : other};
-}
-
-/* Marks of columns before 8 n + 2 k. */
-__device__ __forceinline__ int rank_of(Marks all, int n)
-{
-    constexpr uint32_t EACH = 0x01010101u, EVEN_LANE = 0x00010001u;
-    int k = threadIdx.x % 4;
-    uint32_t before = ((1u << n) - 1) * EACH;
-    uint32_t low = k >= 2 ? EACH : k == 1 ? EVEN_LANE : 0, high = k == 3 ? EVEN_LANE : 0;
-    return __popc(all.low & (before | low << n)) + __popc(all.high & (before | high << n));
-}
-
-/* This warp's entries of a row, the first of them in `to`. */
-template <int ACT, enum tw_dtype T>
-__device__ __forceinline__ void write_row(const Row &row, Marks all, uint32_t *to)
-{
-    uint32_t column = threadIdx.x / 32 % WARPS_N * WARP_N + threadIdx.x % 4 * 2;
+    Place at;
+    float v[128];
 #pragma unroll
     for (int n = 0; n < BLOCKS_N; n++) {
-        if (!(row.marks & 0x00010001u << n))
-            continue;
-        uint32_t *at = to + rank_of(all, n);
-        if (row.marks >> n & 1)
-            *at++ = __float_as_uint(common::packed_value<ACT>(
-                        common::low_half<T>(row.pair[n]))) | (column + 8 * n);
-        if (row.marks >> (n + 16) & 1)
-            *at = __float_as_uint(common::packed_value<ACT>(
-                      common::high_half<T>(row.pair[n]))) | (column + 8 * n + 1);
+        float2 b = bias_pair(p.bias, tile * TILE_N + at.column + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4 * BLOCKS_M; i++)
+            v[16 * n + i] = d[i / 4][n][i % 4] + (i % 2 ? b.y : b.x);
     }
+    act::activate<T, 128, false>(v, p.act, p.act_arg);
+#pragma unroll
+    for (int i = 0; i < 128; i += 2)
+        hopper::store_word(at.word(staged, ROW_BYTES, i / 4 % 4, i / 16, i / 2 % 2),
+                           keep_pair<T>(v[i], v[i + 1], p.threshold));
 }
 
-/* The half's rows, from `place` on. counts: their words in shared memory. */
-template <int ACT, enum tw_dtype T, class Sync>
-__device__ __forceinline__ void pack_half(const Sums &d, const PackParams &p, uint32_t counts,
-                                          int place, int tile, Sync &&sync)
-{
-    int lane = threadIdx.x % 32, quarter = threadIdx.x / 32 % WARPS_N;
-    Row rows[ROWS];
-    Marks all[ROWS];
-    cut_rows<ACT, T>(rows, d, p, tile * TILE_N + quarter * WARP_N);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        all[r] = gather(rows[r].marks);
-        if (lane % 4 == 0)
-            hopper::store_byte(counts + (lane / 4 + 8 * r) * 4 + quarter,
-                               __popc(all[r].low) + __popc(all[r].high));
-    }
-    sync();
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        int row = place + lane / 4 + 8 * r;
-        uint32_t word = staged::load_word(counts + (lane / 4 + 8 * r) * 4);
-        int64_t cell = (int64_t)row * p.out.tiles + tile;
-        if (row >= p.rows)
-            continue;
-        if (quarter == r % WARPS_N && lane % 4 == 0)
-            p.out.count[cell] = word;
-        int before = __dp4a(word & ((1u << 8 * quarter) - 1), 0x01010101u, 0u);
-        if ((int)__dp4a(word, 0x01010101u, 0u) <= p.out.slots)
-            write_row<ACT, T>(rows[r], all[r], p.out.entry + cell * p.out.slots + before);
-    }
-}
-
-template <enum tw_dtype T>
-__global__ void __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
+template <enum tw_dtype T, bool IS_APPLIED> __global__ void __launch_bounds__(THREADS, 1)
+    pack_mma_kernel(const __grid_constant__ PackParams p)
 {
     extern __shared__ __align__(128) uint8_t raw[];
     uint32_t memory = hopper::smem_address(raw);
-    int half = threadIdx.x / 32 / HALF_WARPS;
-    uint32_t counts = epilogue_memory(p.of, memory) + half * 2 * COUNT_BYTES;
+    int warp = threadIdx.x / 32, half = warp / HALF_WARPS;
+    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
     Product<false> product(p.of, p.rows, memory, p.out.tiles);
-    auto sync = [&] { product.sync_half(); };
-    // a tile's counts are read while the next one's are written
-    for (uint32_t flip = 0; product.at.has(); product.next(), flip ^= COUNT_BYTES) {
+    for (; product.at.has(); product.next()) {
         Sums d;
         product.multiply<T>(d);
-        if (!p.of.is_ahead)
-            product.begin_epilogue();
-        int place = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
-        if (p.act == TW_ACT_RELU)
-            pack_half<TW_ACT_RELU, T>(d, p, counts + flip, place, tile, sync);
-        else if (p.act == TW_ACT_RELU2)
-            pack_half<TW_ACT_RELU2, T>(d, p, counts + flip, place, tile, sync);
+        int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
+        int rows = min(HALF_ROWS, p.rows - row);
+        uint32_t valid = columns_of_lane(p.out.cols - tile * TWP_TILE);
+        product.begin_epilogue();
+        if (IS_APPLIED)
+            stage_applied<T>(d, staged, p, tile);
+        else if (p.act == TW_ACT_FATRELU)
+            stage_half<TW_ACT_FATRELU, T>(d, staged, p, tile);
         else
-            pack_half<TW_ACT_FATRELU, T>(d, p, counts + flip, place, tile, sync);
+            stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
+        product.sync_half();
+        if (!IS_APPLIED && p.act == TW_ACT_RELU2)
+            pack_tile<TW_ACT_RELU2, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                            warp % HALF_WARPS);
+        else
+            pack_tile<APPLIED, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                       warp % HALF_WARPS);
     }
+}
+
+template <enum tw_dtype T, bool IS_APPLIED> enum tw_status
+launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
+{
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
+    cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED>,
+                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    pack_mma_kernel<T, IS_APPLIED><<<device->multiprocessors, THREADS, bytes, stream>>>(p);
+    return common::launched("pack", err);
+}
+
+template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *device,
+                                                      PackParams &p, bool is_applied,
+                                                      cudaStream_t stream, struct tw_error *err)
+{
+    return is_applied ? launch<T, true>(device, p, stream, err)
+                      : launch<T, false>(device, p, stream, err);
 }
 
 } // namespace
@@ -193,14 +137,17 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
                                               const struct twp_pack_args *args,
                                               struct CUstream_st *stream, struct tw_error *err)
 {
-    if (!tw_activation_is_sparse(args->activation.act))
+    bool is_applied = args->apply != NULL;
+    if (!is_applied && !tw_activation_is_sparse(args->activation.act))
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: packing activation '%s'",
                             args->activation.name);
-    PackParams p = {operands(args->x, args->w, NULL), args->bias,           args->rows,
-                    args->activation.act,             args->activation.arg, args->out};
-    int bytes = choose_memory(p.of, device, EPILOGUE_BYTES);
-    auto kernel = args->type == TW_F16 ? pack_mma_kernel<TW_F16> : pack_mma_kernel<TW_BF16>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
-    return common::launched("pack", err);
+    PackParams p = {operands(args->x, args->w, NULL),
+                    args->bias,
+                    args->rows,
+                    args->activation.act,
+                    args->activation.arg,
+                    args->out,
+                    is_applied ? args->apply->threshold : 0};
+    return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)
+                                : launch_type<TW_BF16>(device, p, is_applied, stream, err);
 }

@@ -15,6 +15,22 @@ using namespace staged;
 constexpr int ROW_BYTES = TWP_TILE * 2;
 constexpr uint32_t FULL_WARP = 0xffffffffu;
 
+/* In place of an activation: any, and what isn't active under gate-abs is 0. NaN
+ * stays. */
+constexpr int APPLIED = -1;
+
+/* Zero where the magnitude isn't beyond the threshold; else rounded, never to 0. */
+template <enum tw_dtype T>
+__device__ __forceinline__ uint32_t keep_pair(float low, float high, float t)
+{
+    constexpr float LEAST = T == TW_F16 ? 5.9604645e-8f : 9.1835e-41f;
+    if (fabsf(low) < LEAST && fabsf(low) > t)
+        low = copysignf(LEAST, low);
+    if (fabsf(high) < LEAST && fabsf(high) > t)
+        high = copysignf(LEAST, high);
+    return hopper::round_pair<T>(fabsf(low) <= t ? 0.0f : low, fabsf(high) <= t ? 0.0f : high);
+}
+
 __device__ __forceinline__ uint32_t load_half(uint32_t address)
 {
     uint16_t v;

@@ -69,29 +69,45 @@ template <Layout L> __device__ __forceinline__ uint2 row_counts(uint4 v)
                           __popc((v.z & ~BELOW) | (v.w >> 8 & BELOW)));
 }
 
-/* One column over the rows of a tile. */
+/* One column over the rows of a tile, one a bit. */
 struct Column {
-    uint32_t count = 0;
-    int first = TILE_M, last = -1;
+    uint32_t rows[TILE_M / 32];
 
-    /* Rows from..from + 31, one a bit. */
-    __device__ __forceinline__ void add(uint32_t rows, int from)
+    __device__ __forceinline__ bool any() const { return rows[0] | rows[1] | rows[2] | rows[3]; }
+    __device__ __forceinline__ uint32_t count() const
     {
-        count += __popc(rows);
-        first = min(first, rows ? from + __ffs(rows) - 1 : TILE_M);
-        last = max(last, rows ? from + 31 - __clz(rows) : -1);
+        return __popc(rows[0]) + __popc(rows[1]) + __popc(rows[2]) + __popc(rows[3]);
+    }
+    __device__ __forceinline__ int first() const
+    {
+        return rows[0]   ? __ffs(rows[0]) - 1
+               : rows[1] ? __ffs(rows[1]) + 31
+               : rows[2] ? __ffs(rows[2]) + 63
+                         : __ffs(rows[3]) + 95;
+    }
+    __device__ __forceinline__ int last() const
+    {
+        return rows[3]   ? 127 - __clz(rows[3])
+               : rows[2] ? 95 - __clz(rows[2])
+               : rows[1] ? 63 - __clz(rows[1])
+                         : 31 - __clz(rows[0]);
     }
 };
+static_assert(TILE_M == 128, "four words");
 
-/* first, last: numbers of rows. */
+/* A column that isn't empty into the layer's counts. base: the number of the tile's
+ * first row, below which `first` mostly is; number(row): of any. Old values of
+ * first and last do no harm. */
+template <typename F>
 __device__ __forceinline__ void publish(const struct twp_counts &c, int def, int column,
-                                        uint32_t count, uint32_t first, uint32_t last)
+                                        const Column &rows, uint32_t base, F number)
 {
-    atomicAdd(c.fired[def] + column, count);
-    if (first < c.first[def][column]) // mostly it isn't; an old value does no harm
-        atomicMin(c.first[def] + column, first);
-    if (last + 1 > c.last[def][column])
-        atomicMax(c.last[def] + column, last + 1);
+    atomicAdd(c.fired[def] + column, rows.count());
+    if (base < c.first[def][column])
+        atomicMin(c.first[def] + column, number(rows.first()));
+    uint32_t last = number(rows.last()) + 1;
+    if (last > c.last[def][column])
+        atomicMax(c.last[def] + column, last);
 }
 
 } // namespace planes

@@ -19,34 +19,21 @@
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/staged.cuh"
 
-#ifndef TRY_FEED
-#define TRY_FEED 3
-#endif
-#ifndef TRY_GROUP
-#define TRY_GROUP 8
-#endif
-namespace product_mma {
+namespace product_mma
+{
 
 constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64, BLOCKS_K = TILE_K / 16;
-#ifndef TRY_STAGES
-#define TRY_STAGES 3
-#endif
-#ifndef TRY_LAG
-#define TRY_LAG 1
-#endif
-constexpr int MAX_STAGES = TRY_STAGES;
-constexpr int GROUP = TRY_GROUP;
-constexpr int FEED_AT = TRY_FEED; // the block along K of a step from which the ring is fed
+constexpr int MAX_STAGES = 3;
+constexpr int GROUP = 8;
 constexpr int WARPS = 8, THREADS = WARPS * 32;
 constexpr int WARP_M = 64, WARP_N = 64, WARPS_N = TILE_N / WARP_N;
 constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's tile
 constexpr int HALF_ROWS = WARP_M, HALF_WARPS = WARPS_N;
-constexpr int LINE = TILE_K * 2;            // bytes of a stage's row
-constexpr int CHUNKS = TILE_K / 8;          // of 16 bytes
-constexpr int LOADED = THREADS / CHUNKS;    // rows that all threads load at once
+constexpr int LINE = TILE_K * 2;         // bytes of a stage's row
+constexpr int CHUNKS = TILE_K / 8;       // of 16 bytes
+constexpr int LOADED = THREADS / CHUNKS; // rows that all threads load at once
 constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
-constexpr int BARRIERS = 128;               // bytes before the ring
-constexpr int STATIC_BYTES = 1808;          // left for a kernel's static shared memory
+constexpr int BARRIERS = 128; // bytes before the ring
 static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
 static_assert(LINE == 128, "the swizzle of a row");
 static_assert(TILE_M % LOADED == 0 && TILE_N % LOADED == 0 && LOADED % 16 == 0, "loads");
@@ -144,9 +131,8 @@ template <bool DUAL> struct Feed {
     bool is_open; // a tile's stages are missing, and the ring is free for them
 
     __device__ Feed(const Operands &operands, int a_rows, Raster raster)
-        : of(operands), at(raster),
-          line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)), rows(a_rows),
-          steps((of.k + TILE_K - 1) / TILE_K)
+        : of(operands), at(raster), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
+          rows(a_rows), steps((of.k + TILE_K - 1) / TILE_K)
     {
         uint32_t within = threadIdx.x % CHUNKS * 16;
         a_step = (uint32_t)of.a.stride * 2 * LOADED;
@@ -179,24 +165,19 @@ template <bool DUAL> struct Feed {
         for (int i = 0; i < B_LOADS; i++)
             is_in |= (column + b_row() + i * B_STEP < of.columns) << (A_LOADS + i);
     }
-    /* Loads first, ... last - 1 into that stage. */
-    __device__ __forceinline__ void load(const Ring &to, int first, int last)
+    /* The next stage, into that one. */
+    __device__ __forceinline__ void load(const Ring &to)
     {
         uint32_t bytes = step * TILE_K + (int)threadIdx.x % CHUNKS * 8 < of.k ? 16 : 0;
 #pragma unroll
         for (int i = 0; i < LOADS; i++)
-            if (i >= first && i < last)
-                mma::copy_async(to.tiles() + line + i * LOADED * LINE,
-                                i < A_LOADS ? a + (a_first + i * a_step)
-                                            : b + (b_first + (i - A_LOADS) * b_step),
-                                bytes, is_in & 1u << i);
-    }
-    /* All of them are under way. */
-    __device__ __forceinline__ void end(const Ring &to)
-    {
+            mma::copy_async(to.tiles() + line + i * LOADED * LINE,
+                            i < A_LOADS ? a + (a_first + i * a_step)
+                                        : b + (b_first + (i - A_LOADS) * b_step),
+                            bytes, is_in & 1u << i);
         mma::copy_arrive(mma::of_lane_0(to.full()));
-        a += TILE_K * 2;
-        b += TILE_K * 2;
+        a += LINE;
+        b += LINE;
         if (++step == steps && is_open)
             finish_tile();
     }
@@ -217,11 +198,12 @@ template <bool DUAL> struct Product {
     Raster at; // the tile
     Feed<DUAL> feed;
     Ring ring, last; // the stage, and the one that is fed during it
-    uint32_t a, b; // this lane's first blocks, in bytes from the stage
+    uint32_t a, b;   // this lane's first blocks, in bytes from the stage
     int steps;
 
     __device__ Product(const Operands &of, int rows, uint32_t memory, int column_tiles)
-        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring), steps(feed.steps)
+        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring),
+          steps(feed.steps)
     {
         int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         a = memory + BARRIERS + swizzled(warp / WARPS_N * WARP_M + lane % 16, lane / 16);
@@ -235,16 +217,19 @@ template <bool DUAL> struct Product {
         __syncthreads();
         fill();
     }
-    /* All stages but the last, which the tile's first step feeds. */
+    /* The stage after those that are fed is free: feed it. */
+    __device__ __forceinline__ void feed_next()
+    {
+        mma::barrier_wait(last.empty(), last.parity ^ 1);
+        feed.load(last);
+        last = last.after();
+    }
+    /* All stages but one, which the tile's first step feeds. */
     __device__ void fill()
     {
-        Ring to = ring;
-        for (int s = TRY_LAG; s < ring.stages; s++, to = to.after()) {
-            mma::barrier_wait(to.empty(), to.parity ^ 1);
-            feed.load(to, 0, Feed<DUAL>::LOADS);
-            feed.end(to);
-        }
-        last = to;
+        last = ring;
+        for (int s = 1; s < ring.stages; s++)
+            feed_next();
     }
     /* Block i along K of the stage. */
     __device__ __forceinline__ void load(uint32_t (&va)[BLOCKS_M][4],
@@ -266,10 +251,10 @@ template <bool DUAL> struct Product {
             mma::barrier_arrive(ring.empty());
     }
     /* d = this warp's part of the tile. The next block's operands are on their way
-     * from shared memory while one is multiplied. */
+     * from shared memory while one is multiplied. Of two stages, the other is fed as
+     * early as it can be; of more, late, when all warps are done with it. */
     template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
     {
-        constexpr int PARTS = BLOCKS_K - FEED_AT, LOADS = Feed<DUAL>::LOADS;
         uint32_t va[2][BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
 #pragma unroll
         for (int i = 0; i < BLOCKS_M * BLOCKS_N * 4; i++)
@@ -278,11 +263,11 @@ template <bool DUAL> struct Product {
         load(va[0], vb[0], 0);
 #pragma unroll 1
         for (int step = 0; step < steps; step++) {
+            if (ring.stages == 2)
+                feed_next();
 #pragma unroll
             for (int i = 0; i < BLOCKS_K; i++) {
-                int next = (i + 1) % 2, part = i - FEED_AT;
-                if (part == 0)
-                    mma::barrier_wait(last.empty(), last.parity ^ 1);
+                int next = (i + 1) % 2;
                 if (i + 1 < BLOCKS_K) {
                     load(va[next], vb[next], i + 1);
                 } else {
@@ -292,9 +277,9 @@ template <bool DUAL> struct Product {
                         mma::barrier_wait(ring.full(), ring.parity);
                         load(va[next], vb[next], 0);
                     }
+                    if (ring.stages > 2)
+                        feed_next();
                 }
-                if (part >= 0)
-                    feed.load(last, part * LOADS / PARTS, (part + 1) * LOADS / PARTS);
 #pragma unroll
                 for (int m = 0; m < BLOCKS_M; m++)
 #pragma unroll
@@ -302,12 +287,16 @@ template <bool DUAL> struct Product {
                         mma::multiply<T>(d[m][n], va[i % 2][m], vb[i % 2][n / 2][n % 2 * 2],
                                          vb[i % 2][n / 2][n % 2 * 2 + 1]);
             }
-            feed.end(last);
-            last = last.after();
         }
     }
     /* The epilogue's memory is this half's, and what the last one left in it read. */
-    __device__ __forceinline__ void begin_epilogue() { feed.of.is_ahead ? sync_half() : __syncthreads(); }
+    __device__ __forceinline__ void begin_epilogue()
+    {
+        if (feed.of.is_ahead)
+            sync_half();
+        else
+            __syncthreads();
+    }
     /* The half's warps wait for each other. */
     __device__ __forceinline__ void sync_half()
     {
@@ -356,15 +345,12 @@ __device__ __forceinline__ float2 bias_pair(const float *bias, int column)
 /* ---- the host's side ---- */
 
 /* Shared memory of a block whose epilogue needs that much; into `of` what fits:
- * stages first, then the epilogue beside them. */
-inline int choose_memory(Operands &of, const struct twp_device *device, int epilogue)
+ * stages first, then the epilogue beside them. of_kernel: what it has statically. */
+inline int choose_memory(Operands &of, const struct twp_device *device, int epilogue,
+                         int of_kernel = 0)
 {
-    int room = device->shared_bytes - BARRIERS - STATIC_BYTES;
+    int room = device->shared_bytes - BARRIERS - of_kernel;
     of.stages = room / STAGE_BYTES < MAX_STAGES ? room / STAGE_BYTES : MAX_STAGES;
-#ifdef TRY_HACK
-    of.is_ahead = true;
-    return 227 * 1024;
-#endif
     of.is_ahead = of.stages * STAGE_BYTES + epilogue <= room;
     return BARRIERS + of.stages * STAGE_BYTES + (of.is_ahead ? epilogue : 0);
 }
@@ -372,9 +358,6 @@ inline int choose_memory(Operands &of, const struct twp_device *device, int epil
 /* The epilogue's memory. */
 __device__ __forceinline__ uint32_t epilogue_memory(const Operands &of, uint32_t memory)
 {
-#ifdef TRY_HACK
-    return memory + BARRIERS + 2 * STAGE_BYTES;
-#endif
     return memory + BARRIERS + (of.is_ahead ? of.stages * STAGE_BYTES : 0);
 }
 
@@ -383,8 +366,13 @@ inline Operands operands(const struct twp_map *a, const struct twp_map *b,
                          const struct twp_map *dual)
 {
     auto data = [](const struct twp_map *map) { return static_cast<const uint16_t *>(map->data); };
-    return {{data(a), a->stride}, {data(b), b->stride}, dual ? data(dual) : nullptr,
-            (int)a->cols, (int)b->rows, 0, false};
+    return {{data(a), a->stride},
+            {data(b), b->stride},
+            dual ? data(dual) : nullptr,
+            (int)a->cols,
+            (int)b->rows,
+            0,
+            false};
 }
 
 } // namespace product_mma

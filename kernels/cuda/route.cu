@@ -219,6 +219,17 @@ __global__ void repitch_kernel(uint16_t *out, int64_t stride_out, const uint16_t
 
 } // namespace
 
+extern "C" enum tw_status tw_launch_check(const struct twp_device *device, struct tw_error *err)
+{
+    cudaFuncAttributes attributes;
+    if (cudaFuncGetAttributes(&attributes, route_kernel) == cudaSuccess)
+        return TW_OK;
+    cudaGetLastError(); // not the next call's
+    return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                        "cuda: this build has no kernels for compute capability %d.%d",
+                        device->capability / 10, device->capability % 10);
+}
+
 extern "C" enum tw_status tw_launch_route(const struct twp_device *device,
                                           const struct twp_route_args *args,
                                           struct CUstream_st *stream, struct tw_error *err)
