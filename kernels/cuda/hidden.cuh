@@ -17,7 +17,7 @@ enum Mode { OFF, FAST, ANY };
 /* relu, relu2 and fatrelu as such, or what `act` names. */
 enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU, SMOOTH, EVERY };
 
-constexpr int LOW = 72, HIGH = 216; // registers: counting takes more than packing
+constexpr int LOW = 88, HIGH = 208; // registers: counting takes more than packing
 constexpr int COUNTING = 5;         // the barrier of the spare warps
 constexpr uint32_t FULL_WARP = 0xffffffffu;
 static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
@@ -91,15 +91,17 @@ __device__ __forceinline__ uint32_t copied_row(uint32_t half, int part, int row)
            (row % 8 * Shape<GATED>::PARTS + part) * planes::ROW_BYTES;
 }
 
-/* ---- the multiplying warpgroups ---- */
-
-/* A thread's value v of either product: row 8 (v / 2 % 2) on, column
- * 8 (v / 4) + v % 2 of its tile. */
-__device__ __forceinline__ constexpr int row_of(int v)
+/* The top bits of a pair's halves that aren't zero: their lower 15 bits plus 0x7fff
+ * carry there. A pair without signs needs one instruction less. */
+__device__ __forceinline__ uint32_t nonzero_tops(uint32_t pair, bool is_signed = true)
 {
-    return v / 2 % 2;
+    return ((is_signed ? pair & 0x7fff7fffu : pair) + 0x7fff7fffu) & 0x80008000u;
 }
 
+/* ---- the multiplying warpgroups ---- */
+
+/* A thread's value v of either product stands in row 8 (v / 2 % 2) and column
+ * 8 (v / 4) + v % 2 of what it has. */
 __device__ __forceinline__ constexpr int column_of(int v)
 {
     return v / 4 * 8 + v % 2;
@@ -132,28 +134,52 @@ __device__ __forceinline__ void finish_products(float (&d)[128], const Params &p
             d[v] = 0;
 }
 
+/* Bit `bit` of a row's word is this value of the part: j + 16 e, see planes.cuh. */
+__device__ __forceinline__ constexpr int value_of(int row, int part, int bit)
+{
+    return 64 * part + bit % 16 * 4 + 2 * row + bit / 16;
+}
+
 /* Bits of one definition over this thread's values d[FROM] on. */
-template <bool GATED, Mode MODE, int FROM>
+template <bool GATED, int FROM>
 __device__ __forceinline__ void mark(const float (&d)[128], struct twp_def def, uint32_t half,
                                      int plane)
 {
-    constexpr int PARTS = Shape<GATED>::PARTS;
-    uint32_t bits[2][PARTS] = {};
-    bool is_zero_out = def.kind == TW_ACTIVE_HIDDEN || def.kind == TW_ACTIVE_GATE;
+    int lane = threadIdx.x % 32, mine = threadIdx.x % 128 / 32 * 16 + lane / 4;
+    bool is_threshold = def.kind == TW_ACTIVE_ABS || def.kind == TW_ACTIVE_GATE_ABS;
+#pragma unroll
+    for (int part = 0; part < Shape<GATED>::PARTS; part++)
+#pragma unroll
+        for (int row = 0; row < 2; row++) {
+            uint32_t bits = 0;
+            if (is_threshold) { // the difference's sign, shifted in; none of a NaN
+#pragma unroll
+                for (int bit = 31; bit >= 0; bit--)
+                    bits = __funnelshift_l(
+                        __float_as_uint(def.threshold -
+                                        fabsf(d[FROM + value_of(row, part, bit)])),
+                        bits, 1);
+            } else {
+#pragma unroll
+                for (int bit = 0; bit < 32; bit++)
+                    bits |= d[FROM + value_of(row, part, bit)] != 0 ? 1u << bit : 0;
+            }
+            hopper::store_word(plane_row<GATED, ANY>(half, plane, part, mine + 8 * row) +
+                                   lane % 4 * 4,
+                               bits);
+        }
+}
+
+/* h where the applied definition is active, else 0. */
+template <bool GATED>
+__device__ __forceinline__ void apply(float (&d)[128], const Params &p)
+{
+    bool is_by_h = p.apply.kind == TW_ACTIVE_ABS;
 #pragma unroll
     for (int v = 0; v < Shape<GATED>::VALUES; v++) {
-        float value = d[FROM + v];
-        bool is_active = is_zero_out ? value != 0 : fabsf(value) > def.threshold;
-        bits[row_of(v)][v / 64] |= is_active ? 1u << (v / 4 % 16 + v % 2 * 16) : 0;
+        float &to = d[Shape<GATED>::UP + v], a = d[v], h = GATED ? hopper::mul_ftz(a, to) : a;
+        to = fabsf(is_by_h ? h : a) > p.apply.threshold ? h : 0.0f;
     }
-    int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int part = 0; part < PARTS; part++)
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            hopper::store_word(plane_row<GATED, MODE>(half, plane, part, row + 8 * i) +
-                                   lane % 4 * 4,
-                               bits[i][part]);
 }
 
 /* ANY: act(gate), then h in its place or in the up value's; all planes but those
@@ -163,15 +189,15 @@ __device__ __forceinline__ void make_any(float (&d)[128], const Params &p, uint3
 {
     constexpr int UP = Shape<GATED>::UP, VALUES = Shape<GATED>::VALUES;
     act::activate<T, VALUES, false>(d, p.act, p.threshold);
-    bool is_by_h = p.is_applied && p.apply.kind != TW_ACTIVE_GATE_ABS;
     for (int i = 0; p.counts.is_on && i < p.planes; i++)
         if (p.plane[i].kind == TW_ACTIVE_GATE_ABS || p.plane[i].kind == TW_ACTIVE_GATE)
-            mark<GATED, ANY, 0>(d, p.plane[i], half, i);
+            mark<GATED, 0>(d, p.plane[i], half, i);
+    if (p.is_applied) {
+        apply<GATED>(d, p);
+    } else if (GATED) {
 #pragma unroll
-    for (int v = 0; v < VALUES; v++) {
-        float a = d[v], h = GATED ? hopper::mul_ftz(a, d[UP + v]) : a;
-        bool is_active = !p.is_applied || fabsf(is_by_h ? h : a) > p.apply.threshold;
-        d[UP + v] = is_active ? h : 0.0f;
+        for (int v = 0; v < VALUES; v++)
+            d[UP + v] = hopper::mul_ftz(d[v], d[UP + v]);
     }
 }
 
@@ -256,7 +282,7 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
             if (!IS_CUT || F == RELU2)
                 pair = hopper::round_pair<T>(low, high);
             if (MODE == FAST && GATED)
-                pattern[n % 2] |= hopper::nonzero_mask<T>(pair) & 0x00010001u << (j + n / 2);
+                pattern[n % 2] = pattern[n % 2] >> 1 | nonzero_tops(pair, !IS_CUT);
             if (F == EVERY) {
                 low = d[S::UP + v]; // h is made
                 high = d[S::UP + v + 1];
@@ -280,37 +306,28 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
     if (MODE == ANY)
         for (int i = 0; i < p.planes; i++)
             if (p.plane[i].kind == TW_ACTIVE_HIDDEN || p.plane[i].kind == TW_ACTIVE_ABS)
-                mark<GATED, ANY, S::UP>(d, p.plane[i], staged, i);
+                mark<GATED, S::UP>(d, p.plane[i], staged, i);
     if (publish_l1<GATED, T>(l1, p, place, tile, rows))
         find_bad<GATED, T>(p, staged, place, tile, rows);
 }
 
 /* ---- the spare warps ---- */
 
-/* Bit i: value i of 8 isn't zero (bf16). */
+/* Bit i: value i of 8 isn't zero. */
 __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 {
-    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0; // even columns low, odd high
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        pairs |= hopper::nonzero_mask<TW_BF16>(word[i]) & 0x00020001u << 2 * i;
-    return (pairs | pairs >> 16) & 0xff;
+    uint32_t pairs = nonzero_tops(v.x) >> 6 | nonzero_tops(v.y) >> 4 | nonzero_tops(v.z) >> 2 |
+                     nonzero_tops(v.w); // odd bits from 9 and from 25 on
+    return (pairs >> 9 & 0x55) | (pairs >> 24 & 0xaa);
 }
 
-/* How many halves aren't zero, summed: each adds 1 to the lower 16 bits for a lower
- * half, and the difference upper - lower to the upper ones. */
+/* How many values aren't zero. */
 struct Nonzeros {
-    uint32_t sum = 0;
+    uint32_t total = 0;
     __device__ __forceinline__ void add(uint4 v)
     {
-        sum -= hopper::nonzero_mask<TW_BF16>(v.x);
-        sum -= hopper::nonzero_mask<TW_BF16>(v.y);
-        sum -= hopper::nonzero_mask<TW_BF16>(v.z);
-        sum -= hopper::nonzero_mask<TW_BF16>(v.w);
-    }
-    __device__ __forceinline__ int total() const
-    {
-        return 2 * (int)(sum & 0xffff) + (int16_t)(sum >> 16);
+        total += __popc(nonzero_tops(v.x) >> 3 | nonzero_tops(v.y) >> 2 | nonzero_tops(v.z) >> 1 |
+                        nonzero_tops(v.w));
     }
 };
 
@@ -421,7 +438,7 @@ template <bool GATED>
 __device__ __forceinline__ bool is_hidden_pattern(uint32_t staged, uint32_t sums,
                                                   const Nonzeros &nonzeros)
 {
-    int warp = threadIdx.x / 32 - 1, lane = threadIdx.x % 32, over = -nonzeros.total();
+    int warp = threadIdx.x / 32 - 1, lane = threadIdx.x % 32, over = -(int)nonzeros.total;
     for (int row = threadIdx.x - 32; row < TILE_M; row += HELPERS) {
         uint2 n = planes::row_counts<planes::MULTIPLIED>(
             load_row<GATED, FAST, planes::MULTIPLIED>(staged, 0, 0, row));
