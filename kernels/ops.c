@@ -91,6 +91,21 @@ static bool is_whole(const struct tw_ops *ops)
            ops->head_nll;
 }
 
+enum tw_status tw_cuda_path_parse(const char *text, enum tw_cuda_path *path,
+                                  struct tw_error *err)
+{
+    static const char *const names[] = {[TW_CUDA_AUTO] = "auto",
+                                        [TW_CUDA_HOPPER] = "hopper",
+                                        [TW_CUDA_PORTABLE] = "portable"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *path = (enum tw_cuda_path)i;
+            return TW_OK;
+        }
+    return tw_error_set(err, TW_ERR_USAGE,
+                        "unknown path '%s': auto, hopper or portable", text);
+}
+
 enum tw_status tw_ops_find(const char *name, const struct tw_ops **ops,
                            struct tw_error *err)
 {

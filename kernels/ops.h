@@ -45,11 +45,19 @@ struct tw_matrix {
     int64_t rows, cols;
 };
 
+/* Which of the cuda backend's kernels run. */
+enum tw_cuda_path {
+    TW_CUDA_AUTO,    /* the fastest that the device can run */
+    TW_CUDA_HOPPER,  /* compute capability 9.0 */
+    TW_CUDA_PORTABLE /* 8.0 and later */
+};
+
 struct tw_ops_config {
     int threads;         /* cpu: workers; 0: all cores at hand */
     int device;          /* cuda: device number */
     int64_t keep_bytes;  /* widened weights that may stay in memory between
                           * batches; 0: the backend's default */
+    enum tw_cuda_path cuda_path; /* cuda: which kernels */
     enum tw_dtype dtype; /* cuda: TW_BF16 or TW_F16, the type of buffers,
                           * weights and h, for checkpoints of F16 the latter;
                           * 0 (TW_F32): compute_dtype */
@@ -97,6 +105,22 @@ struct tw_ffn_desc {
     enum tw_ffn_path path;
     const struct tw_active *apply;      /* --apply: h = 0 where not active, and
                                          * the pattern is this; NULL: none */
+};
+
+/* How a layer is computed. Rows with more than row_limit non-zeros in their
+ * pattern take the dense path of a sparse layer. */
+#define TW_NO_ROW_LIMIT INT32_MAX
+struct tw_ffn_plan {
+    enum tw_ffn_path path;
+    int64_t row_limit; /* 0 .. TW_NO_ROW_LIMIT */
+};
+
+/* What a layer did to the rows that a plan is made from: TW_PLAN_ROWS of the
+ * corpus, fewer where it is shorter. */
+#define TW_PLAN_ROWS 4096
+struct tw_ffn_seen {
+    int64_t rows, overflow_rows;
+    const uint32_t *nnz; /* [rows] of the pattern */
 };
 
 /* What to count: definitions (the first is the primary) and where. */
@@ -153,6 +177,17 @@ struct tw_ops {
     enum tw_status (*ffn_load)(void *ctx, const struct tw_ffn_desc *desc,
                                struct tw_ffn **ffn, struct tw_error *err);
     void (*ffn_free)(void *ctx, struct tw_ffn *ffn);
+    /* How the layer is best computed: a function of its shapes and types, the
+     * device's type and the rows seen, which ran as it was loaded. A layer
+     * loaded as TW_FFN_DENSE stays so. */
+    enum tw_status (*plan)(void *ctx, const struct tw_ffn *ffn,
+                           const struct tw_ffn_seen *seen,
+                           struct tw_ffn_plan *plan, struct tw_error *err);
+    /* From the next ffn on (not between start and finish). TW_ERR_MISMATCH for
+     * TW_FFN_TWELL on a layer loaded as TW_FFN_DENSE. */
+    enum tw_status (*plan_use)(void *ctx, struct tw_ffn *ffn,
+                               const struct tw_ffn_plan *plan,
+                               struct tw_error *err);
 
     /* The batch all following calls are about, until finish. It and every obs
      * given stay the caller's and untouched by him until finish returns. */
@@ -203,6 +238,11 @@ struct tw_ops {
 };
 
 extern const struct tw_ops tw_ops_cpu;
+
+/* "auto", "hopper" or "portable"; TW_ERR_USAGE names another. */
+TW_MUST_USE enum tw_status tw_cuda_path_parse(const char *text,
+                                              enum tw_cuda_path *path,
+                                              struct tw_error *err);
 
 /* The backend of that name ("cpu", "cuda"; "auto": cuda where it can run, else
  * cpu). Returns TW_OK, or TW_ERR_UNSUPPORTED with the reason. Static. */

@@ -15,7 +15,7 @@ endif
 # Claims about the whole program, each a script that prints its own tally.
 CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
 	tests/cli/malformed.sh tests/cli/show.sh \
-	tests/cli/views.sh tests/cli/rules.sh
+	tests/cli/views.sh tests/cli/rules.sh tests/cli/plan.sh
 TESTS += $(CLI_TESTS)
 EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py \
 	tests/cli/make_bad.py tests/cli/check_views.py \

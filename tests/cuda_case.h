@@ -250,7 +250,7 @@ static inline void case_run(struct cuda_case *c)
     struct tw_ffn *ffn = NULL;
     TW_OK_OR_FAIL(twp_ffn_create(&c->desc, c->type, &ffn, &c->err), c->err);
     ffn->slots = c->slots ? c->slots : ffn->slots;
-    ffn->row_limit = c->row_limit >= 0 ? c->row_limit : ffn->row_limit;
+    ffn->row_limit = c->row_limit >= 0 ? c->row_limit : INT32_MAX;
     ffn->variant = c->variant;
     int32_t m = (int32_t)c->rows, f = (int32_t)c->f;
     size_t work_bytes = twp_ffn_work_bytes(ffn, m);

@@ -144,21 +144,38 @@ static inline void check_all(struct cuda_case *c)
     check_y(c);
 }
 
-/* Runs the suite. Exits 77 without a GPU; no forks: a CUDA context doesn't
- * survive one. */
-static inline int cuda_main(Suite *suite)
+/* Runs a suite on each path that the device can run, the portable one also with
+ * smaller devices' shared memory: CK_RUN_SUITE takes these names. Exits 77 without a GPU; no forks: a CUDA context doesn't survive
+ * one. */
+static inline int cuda_main(Suite *(*make_suite)(const char *path))
 {
+    static const struct {
+        const char *name;
+        enum tw_cuda_path path;
+        int shared_kib; /* of a block; 0: what the device has */
+    } paths[] = {{"hopper", TW_CUDA_HOPPER, 0},
+                 {"portable", TW_CUDA_PORTABLE, 0},
+                 {"portable_163", TW_CUDA_PORTABLE, 163}, // as 8.0
+                 {"portable_99", TW_CUDA_PORTABLE, 99}};  // as 8.6, 8.9, 12.0
     struct tw_error err = {0};
-    SRunner *runner = srunner_create(suite);
+    int failed = 0;
     if (twp_device_open(0, &the_device, &err) != TW_OK) {
         printf("skipped: %s\n", err.text);
-        srunner_free(runner);
         return 77;
     }
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int shared = the_device.shared_bytes;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        the_device.shared_bytes = shared;
+        if (twp_device_take_path(&the_device, paths[i].path, NULL) != TW_OK)
+            continue;
+        if (paths[i].shared_kib && paths[i].shared_kib < shared / 1024)
+            the_device.shared_bytes = paths[i].shared_kib * 1024;
+        SRunner *runner = srunner_create(make_suite(paths[i].name));
+        srunner_set_fork_status(runner, CK_NOFORK);
+        srunner_run_all(runner, CK_ENV);
+        failed += srunner_ntests_failed(runner);
+        srunner_free(runner);
+    }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

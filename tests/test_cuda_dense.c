@@ -346,9 +346,9 @@ START_TEST(one_definition_too_many_is_named)
 }
 END_TEST
 
-static Suite *dense_suite(void)
+static Suite *dense_suite(const char *path)
 {
-    Suite *suite = suite_create("cuda_dense");
+    Suite *suite = suite_create(path);
     TCase *tc = tcase_create("small"); // also for compute-sanitizer
     tcase_add_loop_test(tc, dense_equals_the_reference, 0, SMALL * KINDS);
     suite_add_tcase(suite, tc);
@@ -375,5 +375,5 @@ static Suite *dense_suite(void)
 
 int main(void)
 {
-    return cuda_main(dense_suite());
+    return cuda_main(dense_suite);
 }

@@ -258,6 +258,140 @@ START_TEST(a_row_is_free_of_its_place)
 }
 END_TEST
 
+/* Few routed rows take another kernel than many: the same bits. */
+START_TEST(few_and_many_routed_rows_are_equal)
+{
+    struct cuda_case c = {.rows = 1100,
+                          .d = 264,
+                          .f = 700,
+                          .act = "relu",
+                          .is_gated = _i % 2,
+                          .has_bias = true,
+                          .shift = 15,
+                          .row_limit = 0,
+                          .slots = 256,
+                          .type = _i / 2 ? TW_F16 : TW_BF16,
+                          .has_residual = true};
+    struct cuda_case other = c;
+    case_make(&c);
+    case_make(&other);
+    roughen(&c);
+    roughen(&other);
+    case_run(&c); // all are routed
+    ck_assert_int_gt(c.obs.dense_rows, TWP_THIN_ROWS);
+    int64_t gate = c.rows; // the second definition
+    uint32_t high = 0, low = UINT32_MAX;
+    for (int64_t r = 0; r < c.rows; r++) {
+        high = c.obs.nnz[gate + r] > high ? c.obs.nnz[gate + r] : high;
+        low = c.obs.nnz[gate + r] < low ? c.obs.nnz[gate + r] : low;
+    }
+    for (uint32_t limit = low; limit <= high; limit += (high - low) / 7 + 1) {
+        other.row_limit = (int)limit;
+        case_run(&other);
+        for (int64_t r = 0; r < c.rows; r++) {
+            if (c.obs.nnz[gate + r] <= limit)
+                continue;
+            ck_assert_mem_eq(other.y_bits + r * c.d, c.y_bits + r * c.d,
+                             (size_t)c.d * 2);
+            ck_assert_mem_eq(other.obs.l1 + r, c.obs.l1 + r, 4);
+        }
+    }
+    case_fini(&c);
+    case_fini(&other);
+}
+END_TEST
+
+/* ---- gate-abs applied: any activation packs ---- */
+
+static const char *const applied_acts[] = {"silu", "gelu",   "gelu_tanh",
+                                           "relu", "silu",   "quick_gelu",
+                                           "gelu", "fatrelu:0.5"};
+
+START_TEST(applied_equals_the_reference)
+{
+    struct cuda_case c = {.rows = 150 + 40 * _i,
+                          .d = 64,
+                          .f = 600,
+                          .act = applied_acts[_i],
+                          .is_gated = _i != 4,
+                          .has_bias = true,
+                          .shift = 25,
+                          .row_limit = _i % 3 ? 18 : -1,
+                          .type = _i % 3 == 1 ? TW_F16 : TW_BF16,
+                          .small = 0.5f,
+                          .apply = "gate-abs:0.2113",
+                          .defs = {"hidden", "gate", "gate-abs:0.2113",
+                                   "gate-abs:0.5123"},
+                          .skip_every = 6,
+                          .has_residual = true};
+    case_make(&c);
+    case_run(&c);
+    case_refer(&c);
+    check_obs(&c);
+    check_y(&c);
+    ck_assert_int_lt(c.obs.dense_rows, (uint64_t)c.rows);
+    // what the packing would leave out is counted: by the dense path
+    struct cuda_case lower = c;
+    lower.owned_count = 0;
+    lower.count = NULL;
+    lower.defs[2] = "gate-abs:0.0977";
+    case_make(&lower);
+    case_run(&lower);
+    case_refer(&lower);
+    check_obs(&lower);
+    ck_assert_int_eq(lower.obs.dense_rows, (uint64_t)c.rows);
+    case_fini(&lower);
+    case_fini(&c);
+}
+END_TEST
+
+/* ---- plans ---- */
+
+static struct tw_ffn_plan plan_for(const struct tw_ffn *ffn, uint32_t nnz,
+                                   struct tw_error *err)
+{
+    uint32_t rows[TW_PLAN_ROWS];
+    for (int r = 0; r < TW_PLAN_ROWS; r++)
+        rows[r] = nnz;
+    const struct tw_ffn_seen seen = {TW_PLAN_ROWS, 0, rows};
+    struct tw_ffn_plan plan;
+    TW_OK_OR_FAIL(twp_cuda_plan(NULL, ffn, &seen, &plan, err), *err);
+    return plan;
+}
+
+START_TEST(plans_are_made_and_used)
+{
+    struct cuda_case c = {.rows = 1,
+                          .d = 256,
+                          .f = 5632,
+                          .act = "relu",
+                          .is_gated = true,
+                          .row_limit = -1};
+    case_make(&c);
+    struct tw_ffn *ffn = NULL;
+    TW_OK_OR_FAIL(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err), c.err);
+    struct tw_ffn_plan few = plan_for(ffn, 20, &c.err);
+    struct tw_ffn_plan many = plan_for(ffn, 900, &c.err);
+    ck_assert_int_eq(few.path, TW_FFN_TWELL);
+    ck_assert_int_gt(few.row_limit, 39);
+    ck_assert_int_eq(many.path, TW_FFN_DENSE);
+    TW_OK_OR_FAIL(twp_cuda_plan_use(NULL, ffn, &many, &c.err), c.err);
+    ck_assert(ffn->is_dense);
+    TW_OK_OR_FAIL(twp_cuda_plan_use(NULL, ffn, &few, &c.err), c.err);
+    ck_assert(!ffn->is_dense);
+    ck_assert_int_eq(ffn->row_limit, few.row_limit);
+    twp_ffn_destroy(ffn);
+    TW_OK_OR_FAIL(tw_activation_parse("silu", &c.desc.activation, &c.err),
+                  c.err);
+    TW_OK_OR_FAIL(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err), c.err);
+    ck_assert_int_eq(plan_for(ffn, 0, &c.err).path, TW_FFN_DENSE);
+    TW_FAILS_WITH(twp_cuda_plan_use(NULL, ffn, &few, &c.err), TW_ERR_MISMATCH,
+                  "'twell'", c.err);
+    twp_ffn_destroy(ffn);
+    case_fini(&c);
+}
+END_TEST
+
 /* ---- the paper's layer ---- */
 
 /* Rows of a big layer, each the same as alone in a small batch that the
@@ -334,7 +468,8 @@ START_TEST(ops_row_equals_the_reference)
                              .row_class = c.row_class};
     void *ctx = NULL, *x = NULL, *y = NULL;
     struct tw_ffn *ffn = NULL;
-    TW_OK_OR_FAIL(ops->init(&(struct tw_ops_config){0}, &ctx, &c.err), c.err);
+    struct tw_ops_config config = {.cuda_path = the_device.path};
+    TW_OK_OR_FAIL(ops->init(&config, &ctx, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &x, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &y, &c.err), c.err);
     TW_OK_OR_FAIL(ops->ffn_load(ctx, &c.desc, &ffn, &c.err), c.err);
@@ -387,9 +522,9 @@ START_TEST(what_it_cannot_is_named)
 }
 END_TEST
 
-static Suite *cuda_suite(void)
+static Suite *cuda_suite(const char *path)
 {
-    Suite *suite = suite_create("cuda_ffn");
+    Suite *suite = suite_create(path);
     TCase *tc = tcase_create("grid");
     tcase_add_loop_test(tc, sparse_equals_the_reference, 0, SHAPES * KINDS);
     tcase_add_loop_test(tc, dense_equals_the_reference, 0, SHAPES * KINDS);
@@ -407,6 +542,14 @@ static Suite *cuda_suite(void)
     tc = tcase_create("same");
     tcase_add_loop_test(tc, runs_are_equal_counted_or_not, 0, 4);
     tcase_add_loop_test(tc, a_row_is_free_of_its_place, 0, 4);
+    tcase_add_loop_test(tc, few_and_many_routed_rows_are_equal, 0, 4);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("applied");
+    tcase_add_loop_test(tc, applied_equals_the_reference, 0,
+                        sizeof applied_acts / sizeof applied_acts[0]);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("plan");
+    tcase_add_test(tc, plans_are_made_and_used);
     suite_add_tcase(suite, tc);
     tc = tcase_create("big");
     tcase_add_loop_test(tc, big_layer_equals_its_rows_alone, 0, 2);
@@ -420,5 +563,5 @@ static Suite *cuda_suite(void)
 
 int main(void)
 {
-    return cuda_main(cuda_suite());
+    return cuda_main(cuda_suite);
 }

@@ -168,6 +168,13 @@ enum tw_status twp_cpu_head_nll(void *ctx, const void *x,
                                 const struct tw_weight *w,
                                 const struct tw_head *head,
                                 struct tw_head_obs *obs, struct tw_error *err);
+/* ffn_plan.c */
+enum tw_status twp_cpu_plan(void *ctx, const struct tw_ffn *ffn,
+                            const struct tw_ffn_seen *seen,
+                            struct tw_ffn_plan *plan, struct tw_error *err);
+enum tw_status twp_cpu_plan_use(void *ctx, struct tw_ffn *ffn,
+                                const struct tw_ffn_plan *plan,
+                                struct tw_error *err);
 /* ffn.c */
 enum tw_status twp_cpu_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                 struct tw_ffn **ffn, struct tw_error *err);

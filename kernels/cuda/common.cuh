@@ -12,6 +12,8 @@
 
 namespace common {
 
+constexpr uint32_t FULL_WARP = 0xffffffffu;
+
 /* The bits of an entry that hold its value. */
 constexpr uint32_t VALUE_BITS = 0xffffff00u;
 
@@ -24,12 +26,71 @@ inline enum tw_status launched(const char *kernel, struct tw_error *err)
                         cudaGetErrorString(error));
 }
 
+/* Launches a kernel that may start, up to its wait_for_last, while the one before
+ * it on the stream still runs. */
+template <typename... Params>
+inline enum tw_status launch(const char *name, void (*kernel)(Params...), dim3 blocks, int threads,
+                             int shared_bytes, cudaStream_t stream, struct tw_error *err,
+                             const Params &...params)
+{
+    int device = 0, major = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaLaunchAttribute early;
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = major >= 9;
+    cudaLaunchKernelEx(&config, kernel, params...);
+    return launched(name, err);
+}
+
+/* Until the kernel before this one is done and its writes are seen. Each thread
+ * that reads or writes what other kernels do; every kernel that launch starts
+ * waits, so that what is seen is all that came before. */
+__device__ __forceinline__ void wait_for_last()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The kernel after this one may start once every block has come here or ended. */
+__device__ __forceinline__ void let_next_start()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* The row at a place of the list. */
+__device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int place)
+{
+    return rows.list ? rows.list[place] : place;
+}
+
+/* A row's partial sums, by a warp, in one order. */
+__device__ __forceinline__ float sum_parts(const float *l1_part, int parts, int row)
+{
+    float sum = 0;
+    for (int i = threadIdx.x % 32; i < parts; i += 32)
+        sum += l1_part[(int64_t)row * parts + i];
+    for (int step = 16; step > 0; step /= 2)
+        sum += __shfl_xor_sync(FULL_WARP, sum, step);
+    return sum;
+}
+
 /* Copies the tensor map into a kernel's parameter. */
 inline CUtensorMap map_of(const struct twp_map *map)
 {
-    static_assert(sizeof(CUtensorMap) == sizeof(struct twp_map), "a tensor map");
+    static_assert(sizeof(CUtensorMap) == sizeof map->opaque, "a tensor map");
     CUtensorMap out;
-    memcpy(&out, map, sizeof out);
+    memcpy(&out, map->opaque, sizeof out);
     return out;
 }
 

@@ -23,7 +23,8 @@ extern "C" {
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
     enum tw_dtype type;      /* of weights, x, residual, h and y */
-    bool is_gated, is_dense, is_applied;
+    bool is_gated, is_applied;
+    bool can_pack, is_dense; /* is_dense: by plan, or as it cannot pack */
     struct twp_def apply; /* where is_applied */
     int32_t d_model;
     int32_t d; /* d_model rounded up to 8: what the kernels see */
@@ -91,6 +92,14 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        const struct twp_ffn_call *call,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
+
+/* plan.c: the ops row's slots. */
+enum tw_status twp_cuda_plan(void *ctx, const struct tw_ffn *ffn,
+                             const struct tw_ffn_seen *seen,
+                             struct tw_ffn_plan *plan, struct tw_error *err);
+enum tw_status twp_cuda_plan_use(void *ctx, struct tw_ffn *ffn,
+                                 const struct tw_ffn_plan *plan,
+                                 struct tw_error *err);
 
 /* counts.c. The definition as the kernels compare it. */
 struct twp_def twp_def_of(const struct tw_active *active);

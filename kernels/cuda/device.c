@@ -8,6 +8,10 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+/* Compute capabilities: the least, and the one of the Hopper kernels. */
+#define PORTABLE 80
+#define HOPPER   90
+
 enum tw_status twp_cuda_check(int error, const char *what, struct tw_error *err)
 {
     if (error == cudaSuccess)
@@ -43,12 +47,33 @@ enum tw_status twp_device_open(int number, struct twp_device *device,
         twp_cuda_check(cudaGetDeviceProperties(&p, number), "device", err);
     if (status != TW_OK)
         return status;
-    if (p.major != 9 || p.minor != 0)
+    int capability = 10 * p.major + p.minor;
+    if (capability < PORTABLE)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "cuda: %s is of compute capability %d.%d; the "
-                            "kernels need 9.0 (Hopper)",
+                            "kernels need 8.0",
                             p.name, p.major, p.minor);
-    *device = (struct twp_device){number, p.multiProcessorCount};
+    *device = (struct twp_device){
+        .number = number,
+        .multiprocessors = p.multiProcessorCount,
+        .shared_bytes = (int)p.sharedMemPerBlockOptin,
+        .capability = capability,
+        .path = capability == HOPPER ? TW_CUDA_HOPPER : TW_CUDA_PORTABLE};
+    return TW_OK;
+}
+
+enum tw_status twp_device_take_path(struct twp_device *device,
+                                    enum tw_cuda_path path,
+                                    struct tw_error *err)
+{
+    if (path == TW_CUDA_AUTO)
+        return TW_OK;
+    if (path == TW_CUDA_HOPPER && device->capability != HOPPER)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: path 'hopper' needs compute capability 9.0, "
+                            "not %d.%d",
+                            device->capability / 10, device->capability % 10);
+    device->path = path;
     return TW_OK;
 }
 
@@ -100,9 +125,21 @@ enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
                               const void *matrix, int64_t rows, int64_t cols,
                               int64_t stride, struct tw_error *err)
 {
+    *map = (struct twp_map){
+        .data = matrix, .rows = rows, .cols = cols, .stride = stride};
+    int device = 0, major = 0;
+    enum tw_status status =
+        twp_cuda_check(cudaGetDevice(&device), "device", err);
+    if (status == TW_OK)
+        status = twp_cuda_check(
+            cudaDeviceGetAttribute(
+                &major, cudaDevAttrComputeCapabilityMajor, device),
+            "device", err);
+    if (status != TW_OK || 10 * major != HOPPER)
+        return status;
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult result;
-    enum tw_status status = twp_cuda_check(
+    status = twp_cuda_check(
         cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
                                          12000, cudaEnableDefault, &result),
         "tensor maps", err);
@@ -132,6 +169,6 @@ enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
                             "error %d",
                             (long long)rows, (long long)cols, (long long)stride,
                             (int)error);
-    memcpy(map, &made, sizeof *map);
+    memcpy(map->opaque, &made, sizeof map->opaque);
     return TW_OK;
 }

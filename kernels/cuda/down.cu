@@ -12,6 +12,8 @@
  * straight from and to the fragments' 4-byte places, 1.24 of cuBLASLt's product
  * with its residual, against 0.99-1.06 now. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/down_rows.cuh"
+#include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product.cuh"
 
 namespace {
@@ -22,13 +24,13 @@ constexpr int STAGES = 3;
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 constexpr int COUNTING = 5; // the barrier of the spare warps
-constexpr uint32_t FULL_WARP = 0xffffffffu;
 static_assert(smem_bytes(STAGES, STAGED_BYTES) + 4 * TWP_HISTOGRAM <= 227 * 1024, "shared memory");
 
 struct DownParams {
     CUtensorMap h, down;
     struct twp_rows rows;
     int steps, d, parts;
+    int least; // so few rows are left to down_thin
     const float *bias;
     const uint16_t *residual;
     uint16_t *y;
@@ -37,11 +39,6 @@ struct DownParams {
     int cols, tiles;
     struct twp_counts counts;
 };
-
-__device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int place)
-{
-    return rows.list ? rows.list[place] : place;
-}
 
 /* The staged residual, if any, becomes y. */
 template <enum tw_dtype T>
@@ -79,44 +76,13 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
     for (int r = threadIdx.x / 32 - 1; r < HALF_ROWS; r += HELPERS / 32) {
         if (place + r >= rows)
             break;
-        int64_t at = number_of(p.rows, place + r) * p.d + column;
+        int64_t at = common::number_of(p.rows, place + r) * p.d + column;
         uint32_t chunk = staged_chunk(staged, ROW_BYTES, r, lane);
         if (IS_LOAD)
             store_chunk(chunk, *reinterpret_cast<const uint4 *>(p.residual + at));
         else
             *reinterpret_cast<uint4 *>(p.y + at) = load_chunk(chunk);
     }
-}
-
-/* A row's count words into the histograms of tiles of 64, 128 and 256. */
-__device__ __forceinline__ void add_word(uint32_t *histogram, uint32_t word, int cols)
-{
-    uint32_t *of_128 = histogram + 65, *of_256 = of_128 + 129;
-    uint32_t q[4] = {word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24};
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (cols > 64 * i)
-            atomicAdd(histogram + q[i], 1);
-    atomicAdd(of_128 + q[0] + q[1], 1);
-    if (cols > 128)
-        atomicAdd(of_128 + q[2] + q[3], 1);
-    atomicAdd(of_256 + q[0] + q[1] + q[2] + q[3], 1);
-}
-
-/* Row r's statistics by a warp: partial l1 added in one order, its tiles. */
-__device__ __forceinline__ void sum_row(const DownParams &p, uint32_t *histogram, int r)
-{
-    int lane = threadIdx.x % 32;
-    float sum = 0;
-    for (int i = lane; i < p.parts; i += 32)
-        sum += p.l1_part[(int64_t)r * p.parts + i];
-    if (p.count && !(p.counts.skip && p.counts.skip[r]))
-        for (int tile = lane; tile < p.tiles; tile += 32)
-            add_word(histogram, p.count[(int64_t)r * p.tiles + tile], p.cols - tile * TWP_TILE);
-    for (int step = 16; step > 0; step /= 2)
-        sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    if (lane == 0)
-        p.counts.l1[number_of(p.rows, r)] = sum;
 }
 
 /* The tile's share of its rows: each tile beside it takes others, so that no
@@ -127,7 +93,7 @@ __device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogra
     int first = at.row_tile * TILE_M, end = min(first + TILE_M, rows);
     for (int r = first + at.column_tile + at.columns * (threadIdx.x / 32 - 1); r < end;
          r += at.columns * (HELPERS / 32))
-        sum_row(p, histogram, r);
+        down::sum_row(p, histogram, r);
 }
 
 /* The block's histogram into the layer's. */
@@ -181,7 +147,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     __shared__ uint32_t histogram[TWP_HISTOGRAM];
     Smem<STAGES> smem(raw, STAGED_BYTES);
     int rows = p.rows.actual ? *p.rows.actual : p.rows.rows;
-    if (rows == 0)
+    if (rows <= p.least)
         return;
     Schedule at(rows, (p.d + TILE_N - 1) / TILE_N);
     for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
@@ -231,12 +197,15 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                                          const struct twp_down_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
     DownParams p = {common::map_of(args->h),
                     common::map_of(args->down),
                     args->rows,
                     (args->cols + TILE_K - 1) / TILE_K,
                     args->d,
                     (args->cols + TWP_PART - 1) / TWP_PART,
+                    args->rows.actual ? TWP_THIN_ROWS : 0,
                     args->bias,
                     static_cast<const uint16_t *>(args->residual),
                     static_cast<uint16_t *>(args->y),

@@ -163,8 +163,11 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
         ffn->is_applied = true;
         ffn->apply = twp_def_of(desc->apply);
     }
-    ffn->is_dense = desc->path == TW_FFN_DENSE || ffn->is_applied ||
-                    !tw_activation_is_sparse(desc->activation.act);
+    ffn->can_pack = desc->path != TW_FFN_DENSE &&
+                    (ffn->is_applied ? ffn->apply.kind == TW_ACTIVE_GATE_ABS
+                                     : tw_activation_is_sparse(
+                                           desc->activation.act));
+    ffn->is_dense = !ffn->can_pack;
     ffn->d_model = (int32_t)desc->d_model;
     ffn->d = (int32_t)(desc->d_model + 7) / 8 * 8;
     ffn->f = (int32_t)desc->d_ff;
@@ -294,8 +297,15 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
         .y = call->y,
         .l1_part = call->work.l1_part,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
-        .counts = call->counts};
-    return tw_launch_down(device, &args, stream, err);
+        .counts = call->counts,
+        .h_data = call->work.h,
+        .down_data = ffn->down,
+        .stride = ffn->f_stride,
+        .down_rows = ffn->d_model};
+    status = tw_launch_down(device, &args, stream, err);
+    if (status == TW_OK && rows.actual && device->path == TW_CUDA_HOPPER)
+        status = tw_launch_down_thin(&args, stream, err);
+    return status;
 }
 
 static enum tw_status run_route(const struct tw_ffn *ffn,
@@ -331,7 +341,8 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
         .rows = call->rows,
         .k = ffn->d,
         .activation = ffn->desc.activation,
-        .out = call->work.packed};
+        .out = call->work.packed,
+        .apply = ffn->is_applied ? &ffn->apply : NULL};
     return tw_launch_pack(device, &args, stream, err);
 }
 
@@ -404,9 +415,9 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
     if (status == TW_OK)
         status = run_route(ffn, device, call, stream, err);
     if (status == TW_OK)
-        status = run_gather(ffn, call, stream, err);
-    if (status == TW_OK)
         status = run_unpack(ffn, call, stream, err);
+    if (status == TW_OK)
+        status = run_gather(ffn, call, stream, err);
     if (status == TW_OK)
         status =
             run_hidden(ffn, device, call, call->work.x, routed, stream, err);
@@ -415,14 +426,34 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
     return status;
 }
 
+/* Does the call count what the packing would leave out? What is packed is active
+ * under every gate-abs up to the applied one, also if its rounded value isn't. */
+static bool must_be_dense(const struct tw_ffn *ffn, struct twp_counts *counts)
+{
+    bool is_below = false;
+    for (int d = 0; ffn->is_applied && counts->is_on && d < counts->defs; d++) {
+        struct twp_def *def = &counts->def[d];
+        if (def->kind != TW_ACTIVE_GATE_ABS)
+            continue;
+        is_below |= def->threshold < ffn->apply.threshold;
+        if (def->threshold == ffn->apply.threshold)
+            def->kind = TW_ACTIVE_GATE;
+    }
+    return is_below;
+}
+
 static enum tw_status run_layer(const struct tw_ffn *ffn,
                                 const struct twp_device *device,
                                 const struct twp_ffn_call *call,
                                 struct CUstream_st *stream,
                                 struct tw_error *err)
 {
-    return ffn->is_dense ? run_dense(ffn, device, call, stream, err)
-                         : run_sparse(ffn, device, call, stream, err);
+    struct tw_ffn dense = *ffn;
+    struct twp_ffn_call sparse = *call;
+    dense.is_dense = true;
+    return ffn->is_dense || must_be_dense(ffn, &sparse.counts)
+               ? run_dense(&dense, device, call, stream, err)
+               : run_sparse(ffn, device, &sparse, stream, err);
 }
 
 /* Rows of a width that the kernels can't address, through copies that are. */

@@ -99,6 +99,8 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
     enum tw_status status = plan_planes(p, is_gated, &is_fast, err);
     if (status != TW_OK)
         return status;
+    if (device->path == TW_CUDA_PORTABLE)
+        return launch_mma(device, args, p, stream, err);
     if (args->type == TW_F16 || !is_fast)
         return launch_any(device, p, args->type, is_gated, stream, err);
     return p.counts.is_on ? launch_fast(device, p, is_gated, stream, err)

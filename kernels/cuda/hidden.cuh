@@ -3,6 +3,7 @@
 #define TW_KERNELS_CUDA_HIDDEN_CUH
 
 #include "kernels/cuda/act.cuh"
+#include "kernels/cuda/hidden_params.cuh"
 #include "kernels/cuda/planes.cuh"
 
 namespace hidden {
@@ -43,36 +44,6 @@ template <bool GATED, Mode MODE> struct Plan {
     static_assert(BYTES <= 227 * 1024, "shared memory");
     static_assert(HALF_BYTES % 512 == 0, "staged rows");
 };
-
-/* Plane 0 holds the pattern, the others one definition each. */
-struct Params {
-    CUtensorMap x, gate, up;
-    const float *gate_bias, *up_bias;
-    struct twp_rows rows;
-    int steps, cols, parts;
-    enum tw_act act;
-    float threshold;
-    bool is_applied;
-    struct twp_def apply;
-    int planes;
-    struct twp_def plane[TWP_DEFS + 1];
-    int plane_of[TWP_DEFS]; // of a wanted definition
-    uint16_t *h;
-    int64_t stride;
-    uint32_t *count;
-    float *l1_part;
-    struct twp_counts counts;
-};
-
-__device__ __forceinline__ int actual_rows(const struct twp_rows &rows)
-{
-    return rows.actual ? *rows.actual : rows.rows;
-}
-
-__device__ __forceinline__ int number_of(const struct twp_rows &rows, int place)
-{
-    return rows.list ? rows.list[place] : place;
-}
 
 /* A row's 16 bytes of a plane that the multiplying threads write. */
 template <bool GATED, Mode MODE>

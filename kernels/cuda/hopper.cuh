@@ -223,6 +223,62 @@ __device__ __forceinline__ void wgmma(float (&d)[128], uint64_t a, uint64_t b, i
 }
 #undef TW_WGMMA
 
+/* The same for b[64][16]: d[64][64], the places as above. */
+#define TW_WGMMA_NARROW(TYPE)                                                                      \
+    asm volatile(                                                                                  \
+        "{\n"                                                                                      \
+        ".reg .pred p;\n"                                                                          \
+        "setp.ne.b32 p, %34, 0;\n"                                                                 \
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {"                           \
+        "%0, %1, %2, %3, %4, %5, %6, %7, " \
+        "%8, %9, %10, %11, %12, %13, %14, %15, " \
+        "%16, %17, %18, %19, %20, %21, %22, %23, " \
+        "%24, %25, %26, %27, %28, %29, %30, %31 " \
+        "}, %32, %33, p, 1, 1, 0, 0;\n"                                                            \
+        "}\n"                                                                                      \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
+        : "l"(a), "l"(b), "r"(adds))
+template <enum tw_dtype T>
+__device__ __forceinline__ void wgmma_narrow(float (&d)[32], uint64_t a, uint64_t b, int adds)
+{
+    if (T == TW_F16)
+        TW_WGMMA_NARROW("f16");
+    else
+        TW_WGMMA_NARROW("bf16");
+}
+#undef TW_WGMMA_NARROW
+
+/* ---- asynchronous copies ---- */
+
+/* 16 bytes from global to shared memory, past the L1 cache; zeros, and nothing
+ * is read, where not is_in. */
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from, bool is_in)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(is_in ? 16 : 0)
+                 : "memory");
+}
+
+__device__ __forceinline__ void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All but this thread's last GROUPS groups have arrived. */
+template <int GROUPS> __device__ __forceinline__ void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+/* What this thread wrote to shared memory is seen by WGMMA after a barrier. */
+__device__ __forceinline__ void proxy_fence()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* ---- shared memory ---- */
 
 /* Four 8 x 8 blocks of 16-bit values; lane l gives the row l % 8 of block

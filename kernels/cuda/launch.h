@@ -12,6 +12,7 @@
  *     tw_launch_gather   routed rows of x, their list         (route.cu)
  *     tw_launch_hidden   gathered x -> h, dense               (hidden.cu)
  *     tw_launch_down     h -> y, scattered                    (down.cu)
+ *     tw_launch_down_thin  the same for a few rows            (down_thin.cu)
  *
  * A dense layer is hidden and down. Where a row's d isn't a multiple of 8,
  * repitch (route.cu) copies x and the residual before and y behind. */
@@ -25,6 +26,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "kernels/activation.h"
+#include "kernels/ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,9 +48,13 @@ struct twp_def {
     float threshold;
 };
 
-/* A tensor map's 128 bytes (CUtensorMap), made by twp_map_encode. */
+/* A matrix [rows][cols] of 16-bit numbers, rows `stride` apart, and its tensor
+ * map's 128 bytes (CUtensorMap), which only the Hopper kernels read. Made by
+ * twp_map_encode. */
 struct twp_map {
     uint64_t opaque[16] __attribute__((aligned(64)));
+    const void *data;
+    int64_t rows, cols, stride;
 };
 
 /* Packed activations. A count word holds the exact counts of the tile's four
@@ -94,13 +100,23 @@ struct twp_rows {          /* which rows a product runs over */
     const int32_t *list;   /* [rows] their numbers, ascending; NULL: all */
 };
 
-/* Multiprocessors and such, read once. */
+/* What a device is, read once. */
 struct twp_device {
     int number, multiprocessors;
+    int shared_bytes; /* of shared memory that one block may have */
+    int capability;   /* 10 major + minor */
+    enum tw_cuda_path path; /* hopper or portable */
 };
 
+/* With the fastest path that the device can run; TW_ERR_UNSUPPORTED names the
+ * device and what it lacks. */
 TW_MUST_USE enum tw_status
 twp_device_open(int number, struct twp_device *device, struct tw_error *err);
+/* Takes that path; TW_CUDA_AUTO leaves it. TW_ERR_UNSUPPORTED where the device
+ * can't. */
+TW_MUST_USE enum tw_status twp_device_take_path(struct twp_device *device,
+                                                enum tw_cuda_path path,
+                                                struct tw_error *err);
 
 /* How a matrix [rows][cols] of numbers of that type (TW_BF16 or TW_F16), rows
  * `stride` apart (a multiple of 8), is read: boxes of 128 rows by 64 columns,
@@ -118,8 +134,10 @@ struct twp_pack_args {
     const struct twp_map *x, *w; /* host; [rows][k], [cols][k] */
     const float *bias;           /* [tiles * 256], zeros at its end, or NULL */
     int32_t rows, k;
-    struct tw_activation activation; /* relu, relu2 or fatrelu */
+    struct tw_activation activation; /* relu, relu2 or fatrelu; else apply */
     struct twp_packed out;
+    const struct twp_def *apply; /* a gate-abs: what isn't active is 0, and the
+                                  * pattern is what is; or NULL */
 };
 
 TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
@@ -211,12 +229,22 @@ struct twp_down_args {
     const uint32_t *count; /* a dense layer's count words, whose tiles are added
                             * to the histograms; NULL: route did that */
     struct twp_counts counts;
+    const void *h_data, *down_data; /* h and down themselves, for down_thin: rows */
+    int64_t stride;    /* so far apart, a multiple of 8, zeros behind the columns */
+    int32_t down_rows; /* up to d */
 };
 
 TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,
                                           const struct twp_down_args *args,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);
+
+/* For rows.actual of up to TWP_THIN_ROWS, which tw_launch_down then leaves to it;
+ * it does nothing where there are more. Both are launched. */
+#define TWP_THIN_ROWS 512
+TW_MUST_USE enum tw_status tw_launch_down_thin(const struct twp_down_args *args,
+                                               struct CUstream_st *stream,
+                                               struct tw_error *err);
 
 /* out[rows][stride_out] = in[rows][stride_in], 16-bit numbers: `cols` of a row,
  * zeros behind them. */

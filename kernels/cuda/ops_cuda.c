@@ -82,6 +82,8 @@ static enum tw_status cuda_init(const struct tw_ops_config *config, void **ctx,
     if (status == TW_OK)
         status = twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
+        status = twp_device_take_path(&cuda->device, config->cuda_path, err);
+    if (status == TW_OK)
         status = twp_cuda_check(cudaGetDeviceProperties(&p, config->device),
                                 "device", err);
     if (status == TW_OK)
@@ -330,6 +332,8 @@ const struct tw_ops tw_ops_cuda = {
     .download = cuda_download,
     .ffn_load = cuda_ffn_load,
     .ffn_free = cuda_ffn_free,
+    .plan = twp_cuda_plan,
+    .plan_use = twp_cuda_plan_use,
     .start = cuda_start,
     .finish = cuda_finish,
     .ffn = cuda_ffn,

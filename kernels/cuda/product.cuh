@@ -12,8 +12,11 @@
 #define TW_KERNELS_CUDA_PRODUCT_CUH
 
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/staged.cuh"
 
 namespace product {
+
+using namespace staged;
 
 constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64;
 constexpr int CLUSTER = 2;
@@ -171,29 +174,6 @@ __device__ __forceinline__ uint32_t staged_base(uint32_t staged, int row_bytes)
     int thread = threadIdx.x % 128, lane = thread % 32;
     int row = thread / 32 * 16 + (lane / 8 % 2) * 8 + lane % 8;
     return staged + row * row_bytes + (((lane / 16) ^ (row % 8)) << 4);
-}
-
-__device__ __forceinline__ uint32_t staged_chunk(uint32_t staged, int row_bytes, int row,
-                                                 int chunk)
-{
-    return staged + row * row_bytes + ((chunk ^ (row % 8)) << 4);
-}
-
-__device__ __forceinline__ uint4 load_chunk(uint32_t address)
-{
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(address)
-                 : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_chunk(uint32_t address, uint4 v)
-{
-    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
-                 "r"(v.z), "r"(v.w)
-                 : "memory");
 }
 
 } // namespace product

@@ -24,7 +24,7 @@
 
 namespace {
 
-constexpr uint32_t FULL_WARP = 0xffffffffu;
+using common::FULL_WARP;
 constexpr int WINDOW = 64;       // entries a warp lists at once
 constexpr int WARPS = 4;         // of a block, each with a row of its own
 constexpr uint32_t ROUTED = 0xffffffffu;
@@ -250,6 +250,8 @@ template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HideParams p)
 {
     __shared__ Window windows[WARPS];
+    common::let_next_start();
+    common::wait_for_last();
     Window &window = windows[threadIdx.x / 32];
     int lane = threadIdx.x % 32, row = blockIdx.x * WARPS + threadIdx.x / 32;
     if (row >= p.rows)
@@ -353,6 +355,8 @@ __device__ __forceinline__ void finish_row(const AddParams &p,
 template <enum tw_dtype T, int NV, int DEPTH, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams p)
 {
+    common::let_next_start();
+    common::wait_for_last();
     int warp = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
     int row = warp / p.parts, part = warp % p.parts;
     if (row >= p.rows)
@@ -376,13 +380,10 @@ enum tw_status hide(const HideParams &p, cudaStream_t stream, struct tw_error *e
 {
     int blocks = (p.rows + WARPS - 1) / WARPS;
     bool is_full = p.d % (NV * 256) == 0;
-    if (!p.up)
-        hide_kernel<T, NV, BATCH, false, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    else if (is_full)
-        hide_kernel<T, NV, BATCH, true, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    else
-        hide_kernel<T, NV, BATCH, true, false, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    return common::launched("hide", err);
+    auto kernel = !p.up     ? hide_kernel<T, NV, BATCH, false, true, BLOCKS>
+                  : is_full ? hide_kernel<T, NV, BATCH, true, true, BLOCKS>
+                            : hide_kernel<T, NV, BATCH, true, false, BLOCKS>;
+    return common::launch("hide", kernel, blocks, WARPS * 32, 0, stream, err, p);
 }
 
 template <enum tw_dtype T, int NV, int DEPTH, int BLOCKS>
@@ -390,12 +391,10 @@ enum tw_status add(AddParams p, cudaStream_t stream, struct tw_error *err)
 {
     p.parts = (p.d + NV * 256 - 1) / (NV * 256);
     int64_t warps = (int64_t)p.rows * p.parts;
-    unsigned blocks = (unsigned)((warps + WARPS - 1) / WARPS);
-    if (p.d % (NV * 256) == 0)
-        add_kernel<T, NV, DEPTH, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    else
-        add_kernel<T, NV, DEPTH, false, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    return common::launched("add", err);
+    int blocks = (int)((warps + WARPS - 1) / WARPS);
+    auto kernel = p.d % (NV * 256) == 0 ? add_kernel<T, NV, DEPTH, true, BLOCKS>
+                                        : add_kernel<T, NV, DEPTH, false, BLOCKS>;
+    return common::launch("add", kernel, blocks, WARPS * 32, 0, stream, err, p);
 }
 
 template <enum tw_dtype T>
