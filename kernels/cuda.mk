@@ -3,7 +3,9 @@
 # needs of base, so that it can be opened by any program of this version.
 EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/product.cuh %reldir%/cuda/act.cuh \
-	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_params.cuh \
+	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_count.cuh \
+	%reldir%/cuda/hidden_params.cuh %reldir%/cuda/hidden_plan.cuh \
+	%reldir%/cuda/hidden_stage.cuh \
 	%reldir%/cuda/planes.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
 	%reldir%/cuda/pack_rows.cuh \

@@ -92,6 +92,35 @@ START_TEST(every_definition_equals_the_reference)
 }
 END_TEST
 
+/* No up value is 0, so h is 0 where act(gate) is; but for one row in the second
+ * case, whose tiles then differ from the others. */
+START_TEST(hidden_is_the_pattern_or_not)
+{
+    struct cuda_case c = {.rows = 300,
+                          .d = 40,
+                          .f = 700,
+                          .act = _i % 2 ? "relu" : "silu",
+                          .is_gated = true,
+                          .has_bias = true,
+                          .row_limit = -1,
+                          .path = TW_FFN_DENSE,
+                          .skip_every = 3};
+    case_make(&c);
+    for (int64_t n = 0; n < c.f; n++) {
+        c.up_bias[n] = 0.5f;
+        c.gate_bias[n] = 1;
+    }
+    if (_i / 2) {
+        memset(c.x + 200 * c.d, 0, (size_t)c.d * sizeof *c.x);
+        c.up_bias[301] = 0;
+    }
+    scale_all(c.gate, c.f * c.d, 0.125f);
+    check_all(&c);
+    ck_assert_int_eq(c.obs.nnz[200] != c.obs.nnz[c.rows + 200], _i / 2);
+    case_fini(&c);
+}
+END_TEST
+
 /* ---- the activations' accuracy ---- */
 
 #define ACT_BOUND 2e-6 /* relative */
@@ -330,6 +359,7 @@ static Suite *dense_suite(const char *path)
                         8 * WISHES);
     suite_add_tcase(suite, tc);
     tc = tcase_create("values");
+    tcase_add_loop_test(tc, hidden_is_the_pattern_or_not, 0, 4);
     tcase_add_loop_test(tc, activations_are_accurate, 0, 4);
     tcase_add_loop_test(tc, activations_far_out, 0, 4);
     tcase_add_loop_test(tc, fp16_overflow_is_bad_underflow_counts, 0, 4);

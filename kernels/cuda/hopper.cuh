@@ -364,17 +364,6 @@ template <enum tw_dtype T> __device__ __forceinline__ uint32_t relu_pair(float l
     return pair;
 }
 
-/* 0xffff in each half of a pair that isn't 0; NaN isn't. */
-template <enum tw_dtype T> __device__ __forceinline__ uint32_t nonzero_mask(uint32_t pair)
-{
-    uint32_t mask;
-    if (T == TW_F16)
-        asm("set.neu.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(pair), "r"(0));
-    else
-        asm("set.neu.u32.bf16x2 %0, %1, %2;" : "=r"(mask) : "r"(pair), "r"(0));
-    return mask;
-}
-
 __device__ __forceinline__ float widen_half(uint16_t half)
 {
     float value;
