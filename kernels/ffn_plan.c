@@ -29,8 +29,8 @@ static double whole_cost(const struct twp_ffn_costs *c, int64_t rows,
     double cost = c->pack * (double)rows;
     cost += sparse_cost(c, rows - routed, entries, longest);
     if (routed > 0)
-        cost += c->any * (double)rows / TW_PLAN_ROWS +
-                c->routed * (double)routed;
+        cost +=
+            c->any * (double)rows / TW_PLAN_ROWS + c->routed * (double)routed;
     return cost;
 }
 
@@ -91,8 +91,7 @@ enum tw_status twp_ffn_plan_choose(const struct twp_ffn_costs *c,
 }
 
 enum tw_status twp_ffn_plan_check(const struct tw_ffn_plan *plan,
-                                  enum tw_ffn_path loaded,
-                                  struct tw_error *err)
+                                  enum tw_ffn_path loaded, struct tw_error *err)
 {
     if (plan->row_limit < 0 || plan->row_limit > TW_NO_ROW_LIMIT)
         return tw_error_set(err, TW_ERR_FORMAT, "plan: row_limit %lld",

@@ -4,9 +4,10 @@
  *   y = residual + h Wd^T + bd
  *
  * Region 1 packs and runs the sparse pass for every chunk of rows; rows with an
- * overflowing tile, or more non-zeros than the plan keeps sparse, are only noted. Region 2 takes those, gathered, through the
- * dense products (the gate's again: same kernel, same bits). A layer on the
- * dense path has region 2 alone, with every row in it.
+ * overflowing tile, or more non-zeros than the plan keeps sparse, are only
+ * noted. Region 2 takes those, gathered, through the dense products (the gate's
+ * again: same kernel, same bits). A layer on the dense path has region 2 alone,
+ * with every row in it.
  *
  * Measured on one core by processor time (median of interleaved pairs, 1024
  * rows, Sapphire Rapids): three big cblas_sgemm calls and act * mul, over this

@@ -4,9 +4,9 @@
  * An entry takes ENTRY columns for each weight it meets, measured as ffn.c's
  * table shows it: from 5 to 20 % of density, where the choice lies, 3.7 to 4.3
  * where a row of weights is short or of 16 bits, 6.5 where 8 KiB of floats a
- * row pass the second-level cache (2048 x 5632: the sparse layer meets the dense
- * one at 25 and 16 %). At lower densities an entry costs up to twice as much,
- * which changes no choice. A routed row is packed first and then runs all
+ * row pass the second-level cache (2048 x 5632: the sparse layer meets the
+ * dense one at 25 and 16 %). At lower densities an entry costs up to twice as
+ * much, which changes no choice. A routed row is packed first and then runs all
  * products. */
 #include <config.h>
 

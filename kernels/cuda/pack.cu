@@ -143,8 +143,6 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         hopper::map_prefetch(&p.w);
     }
     start(smem);
-    common::let_next_start();
-    common::wait_for_last();
     if (threadIdx.x < 128) {
         hopper::registers_down<REGISTERS_LOW>();
         if (threadIdx.x == 0) {
@@ -161,6 +159,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         hopper::registers_up<REGISTERS_HIGH>();
         multiply_tiles<ACT, HAS_BIAS, T>(p, smem, at);
     }
+    common::let_next_start();
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
@@ -172,8 +171,8 @@ enum tw_status launch(const struct twp_device *device, const PackParams &p, cuda
     cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    return common::launch("pack", pack_kernel<ACT, HAS_BIAS, T>, blocks, THREADS, bytes, stream,
-                          err, p);
+    pack_kernel<ACT, HAS_BIAS, T><<<blocks, THREADS, bytes, stream>>>(p);
+    return common::launched("pack", err);
 }
 
 template <int ACT, enum tw_dtype T>

@@ -1,19 +1,19 @@
 /* What a feed-forward layer costs on this backend, in columns of the gate's
- * dense product (a row takes d_ff of them): ratios of kernels measured beside each
- * other, so free of the clock. A column and an entry both cost in proportion to
- * d_model, so that it drops out.
+ * dense product (a row takes d_ff of them): ratios of kernels measured beside
+ * each other, so free of the clock. A column and an entry both cost in
+ * proportion to d_model, so that it drops out.
  *
- * One H200, d_model 2048, d_ff 5632, 16384 rows, uniform: the product of cuBLASLt
- * 0.503 ms, so a column 5.45 ps. Packing 1.02 of the product; a sparse layer of 15,
- * 29, 50, 100, 300 non-zeros a row 0.81, 1.01, 1.30, 2.05, 5.16 ms: 0.87 to 0.95 ns
- * an entry (0.44 a weight) and 5.2 ns a row. Dense 1.55 ms, where it meets the
- * sparse layer at 65 non-zeros. Routed rows: 98 ns each, and 0.05 ms if there are
- * any. A row alone takes half a microsecond an entry, whatever runs beside it: two
- * rows of each weight are on their way at a time.
+ * One H200, d_model 2048, d_ff 5632, 16384 rows, uniform: the product of
+ * cuBLASLt 0.503 ms, so a column 5.45 ps. Packing 1.02 of the product; a sparse
+ * layer of 15, 29, 50, 100, 300 non-zeros a row 0.81, 1.01, 1.30, 2.05, 5.16
+ * ms: 0.87 to 0.95 ns an entry (0.44 a weight) and 5.2 ns a row. Dense 1.55 ms,
+ * where it meets the sparse layer at 65 non-zeros. Routed rows: 98 ns each, and
+ * 0.05 ms if there are any. A row alone takes half a microsecond an entry,
+ * whatever runs beside it: two rows of each weight are on their way at a time.
  *
- * Weights larger than half the L2 cache, whose halves keep their own copies, come
- * in part from memory: 2.4 times as slow. That factor is the ratio of bandwidths,
- * not measured. */
+ * Weights larger than half the L2 cache, whose halves keep their own copies,
+ * come in part from memory: 2.4 times as slow. That factor is the ratio of
+ * bandwidths, not measured. */
 #include <config.h>
 
 #include "kernels/cuda/cuda_internal.h"
@@ -29,9 +29,9 @@
 
 #define ROW       950.0 /* these in columns */
 #define ROW_PLAIN 450.0
-#define ENTRY     82.0  /* a weight's row */
+#define ENTRY     82.0 /* a weight's row */
 #define ANY       9e6
-#define CHAIN     9e4   /* at d_model 2048; a latency, so the less the longer */
+#define CHAIN     9e4 /* at d_model 2048; a latency, so the less the longer */
 
 #define FROM_MEMORY 2.4
 #define L2_BYTES    (50 << 20) /* where the device doesn't say */

@@ -19,7 +19,14 @@
  * 8.6 TB/s, the L2 cache busy to 82 %. Lost: one kernel, a warp a row, entry
  * after entry 0.64 ms (L2 hits 62 %, 1.8 TB/s from memory); a block of 4 warps a
  * row, dots of a batch at once 0.70, of the whole list 0.64; here, hide entry
- * after entry 0.265, add with one row ahead 2.3 (spills). */
+ * after entry 0.265, add with one row ahead 2.3 (spills), add part after part of
+ * all rows the same, with parts of 256 columns 0.28. Also lost, though free of the
+ * L2 cache's limit: a block that keeps 704 neurons x 128 columns of W_up in shared
+ * memory while all rows pass, their entries streamed by such groups, gathered
+ * fragments for mma.m16n8k16: 0.21 ms (logic instructions keep its issue slots at
+ * half; x by TMA made no difference) and 0.06 for streams and the sum of the 16
+ * parts, against 0.24 here; ahead from 60 entries a row on (0.45 against 0.73 at
+ * 98), where the dense layer is faster than both. */
 #include "kernels/cuda/common.cuh"
 
 namespace {

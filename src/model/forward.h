@@ -56,13 +56,14 @@ tw_runner_batch(struct tw_runner *runner, const struct tw_batch *batch,
 
 /* Plans a layer from what it did to some rows (ops.h), and uses plans [L] from
  * the next batch on. TW_ERR_UNSUPPORTED where the backend has no plans. */
-TW_MUST_USE enum tw_status
-tw_runner_plan(struct tw_runner *runner, int64_t layer,
-               const struct tw_ffn_seen *seen, struct tw_ffn_plan *plan,
-               struct tw_error *err);
-TW_MUST_USE enum tw_status
-tw_runner_plan_use(struct tw_runner *runner, const struct tw_ffn_plan *plans,
-                   struct tw_error *err);
+TW_MUST_USE enum tw_status tw_runner_plan(struct tw_runner *runner,
+                                          int64_t layer,
+                                          const struct tw_ffn_seen *seen,
+                                          struct tw_ffn_plan *plan,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_runner_plan_use(struct tw_runner *runner,
+                                              const struct tw_ffn_plan *plans,
+                                              struct tw_error *err);
 
 /* "OpenBLAS SkylakeX, ...": the backend's, valid while the runner lives. */
 const char *tw_runner_device(const struct tw_runner *runner);

@@ -38,8 +38,8 @@ struct tw_job {
     struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
     const struct tw_ops *ops;
     struct tw_runner *runner;
-    struct tw_ffn_plan *plans; /* [layers] */
-    char *plan;                /* their text */
+    struct tw_ffn_plan *plans;  /* [layers] */
+    char *plan;                 /* their text */
     struct tw_oracle *oracle;   /* --compare, else NULL */
     bool is_within;             /* the oracle's bounds, after the last commit */
     char parity[320];           /* and in words */
@@ -47,7 +47,7 @@ struct tw_job {
     char separator[256];        /* its room, where the tokenizer names it */
     struct tw_corpus corpus;
     struct tw_replay text_again; /* reads the corpus, also after a plan did */
-    int64_t *file_tokens; /* [corpus.files] text tokens of each */
+    int64_t *file_tokens;        /* [corpus.files] text tokens of each */
     struct tw_batch_options text;
     char warning[160]; /* on -c, stored as tag "warning.positions"; or "" */
     struct tw_batches *batches;

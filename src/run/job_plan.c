@@ -111,8 +111,8 @@ static enum tw_status see_batch(struct tw_job *s, const struct tw_batch *batch,
                                    false, err);
     }
     if (status == TW_OK)
-        status = tw_runner_batch(s->runner, batch, &probes, obs, NULL, NULL,
-                                 err);
+        status =
+            tw_runner_batch(s->runner, batch, &probes, obs, NULL, NULL, err);
     for (int64_t l = 0; l < layers && status == TW_OK; l++)
         status = add_seen(&seen[l], &obs[l], err);
     return status;
@@ -212,8 +212,8 @@ enum tw_status tw_job_plan(struct tw_job *s, struct tw_error *err)
     if (!s->plans)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     for (int64_t l = 0; l < s->model->layers; l++)
-        s->plans[l] = (struct tw_ffn_plan){s->model->layer[l].ffn.path,
-                                           TW_NO_ROW_LIMIT};
+        s->plans[l] =
+            (struct tw_ffn_plan){s->model->layer[l].ffn.path, TW_NO_ROW_LIMIT};
     enum tw_status status = TW_OK;
     if (s->o->plan)
         status = read_given(s, err);

@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <string.h>
 
-static const char *const paths[] = {[TW_FFN_TWELL] = "twell",
-                                    [TW_FFN_DENSE] = "dense"};
+static const char *const paths[] = {
+    [TW_FFN_TWELL] = "twell", [TW_FFN_DENSE] = "dense"};
 
 void tw_plan_write(const struct tw_plan_subject *subject,
                    const struct tw_ffn_plan *plans, struct tw_strbuf *out)
@@ -93,8 +93,7 @@ static enum tw_status read_plan(const json_t *root, const char *name,
     if (status == TW_OK)
         status = check_field(root, "types", subject->types, name, err);
     const json_t *layers = json_object_get(root, "layers");
-    if (status == TW_OK &&
-        (int64_t)json_array_size(layers) != subject->layers)
+    if (status == TW_OK && (int64_t)json_array_size(layers) != subject->layers)
         status = tw_error_set(err, TW_ERR_MISMATCH,
                               "%s: plan of %lld layers, the model has %lld",
                               name, (long long)json_array_size(layers),

@@ -58,9 +58,8 @@ static enum tw_status record(struct tw_replay *r, struct tw_document *document,
     if (status != TW_OK)
         tw_error_set(err, status, "%s", r->error.text);
     /* The end, too, leaves a last entry that is not owned. */
-    r->kept[r->count++] = status == TW_OK && *has_document
-                              ? *document
-                              : (struct tw_document){0};
+    r->kept[r->count++] =
+        status == TW_OK && *has_document ? *document : (struct tw_document){0};
     return status;
 }
 

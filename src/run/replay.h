@@ -1,6 +1,6 @@
 /* A source of documents that can be read from its start a second time, as far
- * as it was read the first time, an error at its end included: how a plan sees the text before it is counted,
- * standard input too.
+ * as it was read the first time, an error at its end included: how a plan sees
+ * the text before it is counted, standard input too.
  *
  *     tw_replay_init(&replay, &corpus.documents);
  *     ... replay.documents ...
