@@ -7,6 +7,7 @@ libdb_a_SOURCES = \
 	%reldir%/ledger.c %reldir%/ledger.h %reldir%/ledger_format.c \
 	%reldir%/ledger_format.h %reldir%/ledger_internal.h \
 	%reldir%/ledger_pack.c %reldir%/ledger_store.c \
+	%reldir%/migrate.c \
 	%reldir%/query.c %reldir%/query.h %reldir%/store.c %reldir%/store.h \
 	%reldir%/store_copy.c %reldir%/store_extra.c \
 	%reldir%/store_internal.h \

@@ -110,10 +110,13 @@ static const char *const counted[] = {
     "route_", "dead_curve_", "document_", "parity_",
 };
 static const char *const kept[] = {
-    "definition_", "run_tag_", "corpus_", "layer_timing_", "bench_",
-    "ledger_block_", "run_",
+    "definition_",    "run_tag_",         "corpus_",        "layer_timing_",
+    "bench_",         "training_step_",   "training_layer_",
+    "training_dead_", "ledger_block_",    "run_",
 };
-static const char *const timed[] = {"layer_timing_", "bench_"};
+static const char *const timed[] = {"layer_timing_", "bench_",
+                                    "training_step_", "training_layer_",
+                                    "training_dead_"};
 enum {
     COUNTED = sizeof counted / sizeof *counted,
     TIMED = sizeof timed / sizeof *timed

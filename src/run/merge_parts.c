@@ -192,6 +192,8 @@ enum tw_status twp_inputs_open(struct twp_inputs *inputs,
         status = tw_store_open(paths[i], TW_STORE_READ, &inputs->store[i], err);
         inputs->stores += status == TW_OK;
         if (status == TW_OK)
+            status = tw_store_check_schema(inputs->store[i], err);
+        if (status == TW_OK)
             status = read_runs(inputs, inputs->store[i], err);
     }
     if (status == TW_OK)
