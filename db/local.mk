@@ -7,7 +7,8 @@ libdb_a_SOURCES = \
 	%reldir%/ledger.c %reldir%/ledger.h %reldir%/ledger_format.c \
 	%reldir%/ledger_format.h %reldir%/ledger_internal.h \
 	%reldir%/ledger_pack.c %reldir%/ledger_store.c \
-	%reldir%/migrate.c \
+	%reldir%/fsck.h %reldir%/fsck_checks.c %reldir%/fsck_schema.c \
+	%reldir%/ledger_replay.c %reldir%/migrate.c \
 	%reldir%/query.c %reldir%/query.h %reldir%/store.c %reldir%/store.h \
 	%reldir%/store_copy.c %reldir%/store_extra.c \
 	%reldir%/store_internal.h \

@@ -33,6 +33,7 @@ extern const struct tw_command tw_command_profile;
 extern const struct tw_command tw_command_merge;
 extern const struct tw_command tw_command_runs;
 extern const struct tw_command tw_command_bench;
+extern const struct tw_command tw_command_fsck;
 
 #ifdef __cplusplus
 }
