@@ -247,6 +247,26 @@ TW_MUST_USE enum tw_status tw_store_put_timing(struct tw_store *store,
                                                const struct tw_store_timing *t,
                                                struct tw_error *err);
 
+/* One row of training_step_ and of training_layer_; NaN or TW_NULL: NULL. */
+struct tw_store_step {
+    int64_t step, tokens, dense_rows, step_ns, peak_bytes;
+    double ce, loss, l1, l1_coefficient, lr, grad_norm, mean_nnz, alive,
+        tokens_per_ms;
+};
+struct tw_store_step_layer {
+    int64_t step, layer, max_nnz, dense_rows;
+    double mean_nnz, alive;
+    const char *path; /* NULL: NULL */
+};
+TW_MUST_USE enum tw_status tw_store_put_step(struct tw_store *store,
+                                             int64_t run,
+                                             const struct tw_store_step *s,
+                                             struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_store_put_step_layer(struct tw_store *store, int64_t run,
+                        const struct tw_store_step_layer *s,
+                        struct tw_error *err);
+
 /* Brings a file up to TW_SCHEMA_VERSION in one transaction, after a copy of it,
  * PATH.vN-backup, was written under the same lock; *from is the version it had.
  * A file that is up to date is left as it is. Returns TW_OK, TW_ERR_EXISTS (a

@@ -25,7 +25,7 @@ struct tw_store {
     enum tw_store_mode mode;
     int version; /* user_version */
     sqlite3_stmt *put[TW_TABLES]; /* prepared at the first use */
-    sqlite3_stmt *put_piece, *put_blob;
+    sqlite3_stmt *put_piece, *put_blob, *put_step, *put_step_layer;
 };
 
 /* Fills *err from the connection's last failure (result code `code`), naming

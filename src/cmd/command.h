@@ -34,6 +34,7 @@ extern const struct tw_command tw_command_merge;
 extern const struct tw_command tw_command_runs;
 extern const struct tw_command tw_command_bench;
 extern const struct tw_command tw_command_fsck;
+extern const struct tw_command tw_command_import;
 
 #ifdef __cplusplus
 }

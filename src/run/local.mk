@@ -10,5 +10,7 @@ librun_a_SOURCES = \
 	%reldir%/profile.c %reldir%/profile.h %reldir%/progress.h \
 	%reldir%/random.c %reldir%/random.h %reldir%/record.c \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \
+	%reldir%/trainlog.c %reldir%/trainlog.h %reldir%/trainlog_csv.c \
+	%reldir%/trainlog_internal.h %reldir%/trainlog_json.c \
 	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_ledger.c %reldir%/job_open.c \
 	%reldir%/job_record.c
