@@ -3,6 +3,7 @@ noinst_LIBRARIES += librun.a
 librun_a_SOURCES = \
 	%reldir%/bench_ffn.c %reldir%/bench_ffn.h %reldir%/compare.c \
 	%reldir%/compare.h %reldir%/corpus.c %reldir%/corpus.h \
+	%reldir%/diff.c %reldir%/diff.h \
 	%reldir%/fsck.c %reldir%/fsck.h %reldir%/fsck_derived.c \
 	%reldir%/fsck_internal.h %reldir%/fsck_ledger.c \
 	%reldir%/merge.c %reldir%/merge.h %reldir%/merge_internal.h \

@@ -99,7 +99,7 @@ spoils = {
     "a neuron's tokens = the layer's": neuron("tokens = tokens + 1"),
     "first and last firing: there if it fired": neuron("last_document = NULL"),
     "first firing is not after the last": (neuron("first_document = last_document + 1"), True),
-    "firings lie in known documents": neuron("last_document = 987654"),
+    "firings lie in known documents": neuron("first_row = 987654"),
     "first_fired = the corpus clock": neuron("first_fired = first_fired + 1"),
     "last_fired = the corpus clock": neuron("last_fired = last_fired + 1"),
     "firings fit between first and last": neuron("last_fired = first_fired"),
