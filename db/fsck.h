@@ -32,6 +32,7 @@ enum tw_fsck_need {
     TW_FSCK_GATE,   /* a definition 'gate', the pattern itself */
     TW_FSCK_MAGNITUDES,
     TW_FSCK_LEDGER,
+    TW_FSCK_EXAMPLES,
     TW_FSCK_TIMES, /* timings */
     TW_FSCK_TRAINING,
     TW_FSCK_NEEDS

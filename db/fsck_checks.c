@@ -405,6 +405,22 @@ static const struct tw_fsck_check checks[] = {
      " w.n FROM ledger_block_ b, wanted w WHERE b.run_id = :run AND stored IS"
      " NOT w.n"},
 
+    {"examples: each firing, at most K", COUNTS | BIT(TW_FSCK_EXAMPLES),
+     "WITH kept AS MATERIALIZED (SELECT e.layer, e.neuron, count(*) AS n FROM"
+     " run_ r JOIN examples e ON e.run = r.run WHERE r.run_id = :run GROUP BY"
+     " 1, 2) SELECT printf('neuron %d:%d', n.layer, n.neuron), ifnull(k.n, 0),"
+     " min(n.fired, CAST(substr(r.ledger, instr(r.ledger, 'examples:') + 9) AS"
+     " INTEGER)) AS expected FROM neuron_ n JOIN run_ r USING (run_id) LEFT"
+     " JOIN kept k ON k.layer = n.layer AND k.neuron = n.neuron WHERE n.run_id"
+     " = :run AND n.def_ord = 0 AND ifnull(k.n, 0) IS NOT expected"},
+    {"examples: the first is max_abs",
+     COUNTS | BIT(TW_FSCK_EXAMPLES) | BIT(TW_FSCK_MAGNITUDES),
+     "SELECT printf('neuron %d:%d', n.layer, n.neuron), abs(e.value), n.max_abs"
+     " FROM run_ r JOIN examples e ON e.run = r.run JOIN neuron_ n ON n.run_id"
+     " = r.run_id AND n.def_ord = 0 AND n.layer = e.layer AND n.neuron ="
+     " e.neuron WHERE r.run_id = :run AND e.rank = 1 AND abs(e.value) IS NOT"
+     " n.max_abs"},
+
     /* Other kinds of runs. */
     {"times: the least is not above the median", BIT(TW_FSCK_TIMES),
      "SELECT printf('%s %s', name, path), ns_min, ns_median FROM bench_ WHERE"
@@ -435,10 +451,11 @@ static const struct tw_fsck_check file_checks[] = {
          "definition_") OF_NO_RUN("run_tag_") OF_NO_RUN("corpus_")
          OF_NO_RUN("layer_") OF_NO_RUN("block_") OF_NO_RUN("class_") OF_NO_RUN(
              "layer_position_") OF_NO_RUN("position_") OF_NO_RUN("layer_token_")
-             OF_NO_RUN("token_") OF_NO_RUN("neuron_") OF_NO_RUN("hist_")
-                 OF_NO_RUN("tile_") OF_NO_RUN("magnitude_") OF_NO_RUN(
-                     "route_") OF_NO_RUN("dead_curve_") OF_NO_RUN("document_")
-                     OF_NO_RUN("parity_") OF_NO_RUN("ledger_block_") OF_NO_RUN(
+             OF_NO_RUN("token_") OF_NO_RUN("neuron_") OF_NO_RUN(
+                 "hist_") OF_NO_RUN("tile_") OF_NO_RUN("magnitude_")
+                 OF_NO_RUN("route_") OF_NO_RUN("dead_curve_") OF_NO_RUN(
+                     "document_") OF_NO_RUN("parity_")
+                     OF_NO_RUN("ledger_block_") OF_NO_RUN("example_") OF_NO_RUN(
                          "layer_timing_") OF_NO_RUN("training_step_")
                          OF_NO_RUN("training_layer_") OF_NO_RUN(
                              "training_dead_") "SELECT 'bench_', run_id FROM "
@@ -490,7 +507,10 @@ static const char *const needs[TW_FSCK_NEEDS] = {
                "apply IS NULL AND EXISTS (SELECT 1 FROM definition_ d WHERE"
                " d.run_id = r.run_id AND d.active = 'gate')"),
     [TW_FSCK_MAGNITUDES] = UNLESS("'without --magnitudes'", "magnitudes"),
-    [TW_FSCK_LEDGER] = UNLESS("'without --per-token'", "ledger IS NOT NULL"),
+    [TW_FSCK_LEDGER] = UNLESS("'without --per-token'",
+                              "ledger LIKE 'nnz%' OR instr(ledger, 'watch:')"),
+    [TW_FSCK_EXAMPLES] =
+        UNLESS("'without --examples'", "instr(ledger, 'examples:')"),
     [TW_FSCK_TIMES] =
         UNLESS("'nothing was timed'",
                "EXISTS (SELECT 1 FROM bench_ b WHERE b.run_id = r.run_id) OR"

@@ -199,5 +199,7 @@ int twp_vtab_register(sqlite3 *db)
     int code = twp_vtab_rows_register(db);
     if (code == SQLITE_OK)
         code = twp_vtab_pairs_register(db);
+    if (code == SQLITE_OK)
+        code = twp_vtab_examples_register(db);
     return code == SQLITE_OK ? twp_functions_register(db) : code;
 }

@@ -37,6 +37,9 @@ static const struct step {
      " block_id INTEGER NOT NULL, kind INTEGER NOT NULL,"
      " def_ord INTEGER NOT NULL, layer INTEGER NOT NULL, data BLOB NOT NULL,"
      " UNIQUE (block_id, kind, def_ord, layer))"},
+    {1, "example_", NULL,
+     "CREATE TABLE example_ (run_id INTEGER NOT NULL, layer INTEGER NOT NULL,"
+     " data BLOB NOT NULL, PRIMARY KEY (run_id, layer))"},
     {1, "training_step_", NULL,
      "CREATE TABLE training_step_ ("
      " run_id INTEGER NOT NULL, step INTEGER NOT NULL, tokens INTEGER,"

@@ -206,6 +206,11 @@ CREATE TABLE ledger_ (
   UNIQUE (block_id, kind, def_ord, layer)
 );
 
+CREATE TABLE example_ (    -- --examples: each neuron's strongest contexts
+  run_id INTEGER NOT NULL, layer INTEGER NOT NULL, data BLOB NOT NULL,
+  PRIMARY KEY (run_id, layer)
+);
+
 -- Training: of our trainer, or imported (import trainlog) -------------------
 
 CREATE TABLE training_step_ (

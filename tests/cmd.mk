@@ -17,7 +17,7 @@ CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
 	tests/cli/malformed.sh tests/cli/show.sh \
 	tests/cli/views.sh tests/cli/rules.sh tests/cli/merge.sh tests/cli/ledger.sh \
 	tests/cli/fsck.sh tests/cli/trainlog.sh tests/cli/diff.sh \
-	tests/cli/outputs.sh
+	tests/cli/outputs.sh tests/cli/examples.sh
 TESTS += $(CLI_TESTS)
 EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py \
 	tests/cli/make_bad.py tests/cli/check_views.py \

@@ -48,36 +48,40 @@ static const char tokens[] =
     "SELECT token_id, token, fired, count, rate FROM neuron_tokens WHERE run ="
     " :run AND layer = :layer AND neuron = :neuron ORDER BY fired DESC, rate"
     " DESC, token_id LIMIT :top";
-/* Counted rows alone, as in every statistic. */
-#define CONTEXTS(table)                                                        \
-    "WITH top AS (SELECT sequence, position, value FROM " table " WHERE run =" \
-    " :run AND layer = :layer AND neuron = :neuron AND (sequence, position)"   \
-    " NOT IN (SELECT sequence, position FROM token_activity WHERE run = :run"  \
-    " AND active = :primary AND layer = :layer AND skipped) ORDER BY"          \
-    " abs(value) DESC, sequence, position LIMIT :top) SELECT sequence,"        \
-    " position, value, (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN" \
-    " t.position = top.position THEN '[' || text || ']' ELSE text END AS"      \
-    " piece FROM (SELECT position, ifnull(token_text(:run, token_id), '<' ||"  \
-    " token_id || '>') AS text FROM token_activity WHERE run = :run AND"       \
-    " active = :primary AND layer = :layer AND sequence = top.sequence AND"    \
-    " position BETWEEN top.position - 12 AND top.position + 4 ORDER BY"        \
-    " position) t)) AS context FROM top"
-static const char contexts_of_sets[] = CONTEXTS("active_neurons");
-static const char contexts_of_watch[] = CONTEXTS("watched");
+/* The places of a WITH named top, with the text around each. */
+#define AROUND                                                                 \
+    " SELECT sequence, position, value, (SELECT group_concat(piece, '') FROM"  \
+    " (SELECT CASE WHEN t.position = top.position THEN '[' || text || ']'"     \
+    " ELSE text END AS piece FROM (SELECT position,"                           \
+    " ifnull(token_text(:run, token_id), '<' || token_id || '>') AS text"      \
+    " FROM token_activity WHERE run = :run AND active = :active AND layer ="   \
+    " :layer AND sequence = top.sequence AND position BETWEEN top.position -"  \
+    " 12 AND top.position + 4 ORDER BY position) t)) AS context FROM top"
+/* Counted rows alone, as in every statistic; examples are so by themselves. */
+#define STRONGEST(table)                                                       \
+    "WITH top AS (SELECT sequence, position, value FROM " table " WHERE run"   \
+    " = :run AND layer = :layer AND neuron = :neuron AND (sequence,"           \
+    " position) NOT IN (SELECT sequence, position FROM token_activity WHERE"   \
+    " run = :run AND active = :active AND layer = :layer AND skipped) ORDER"   \
+    " BY abs(value) DESC, sequence, position LIMIT :top)" AROUND
+static const char contexts_of_sets[] = STRONGEST("active_neurons");
+static const char contexts_of_watch[] = STRONGEST("watched");
+static const char contexts_of_examples[] =
+    "WITH top AS (SELECT sequence, position, value FROM examples WHERE run ="
+    " :run AND layer = :layer AND neuron = :neuron ORDER BY rank LIMIT "
+    ":top)" AROUND;
 
 /* What the run's ledger can answer. */
 struct ledger {
-    bool has_sets, has_rows, is_watched;
+    bool has_sets, has_rows, has_examples, is_watched;
 };
 
 static enum tw_status bind(struct tw_query *query, const struct request *r,
-                           const char *primary, struct tw_error *err)
+                           struct tw_error *err)
 {
     enum tw_status status = tw_query_bind_text(query, ":run", r->run, err);
     if (status == TW_OK)
         status = tw_query_bind_text(query, ":active", r->active, err);
-    if (status == TW_OK)
-        status = tw_query_bind_text(query, ":primary", primary, err);
     if (status == TW_OK)
         status = tw_query_bind_int(query, ":layer", r->layer, err);
     if (status == TW_OK)
@@ -87,13 +91,13 @@ static enum tw_status bind(struct tw_query *query, const struct request *r,
 }
 
 static enum tw_status print(struct tw_store *store, const char *sql,
-                            const struct request *r, const char *primary,
-                            struct tw_output *output, struct tw_error *err)
+                            const struct request *r, struct tw_output *output,
+                            struct tw_error *err)
 {
     struct tw_query *query = NULL;
     enum tw_status status = tw_query_open(store, sql, &query, err);
     if (status == TW_OK)
-        status = bind(query, r, primary, err);
+        status = bind(query, r, err);
     if (status == TW_OK)
         status =
             tw_output_query(query, output->format, "neuron", output->file, err);
@@ -110,7 +114,7 @@ static enum tw_status ask(struct tw_store *store, const char *sql,
     bool has_row = false;
     enum tw_status status = tw_query_open(store, sql, &query, err);
     if (status == TW_OK)
-        status = bind(query, r, NULL, err);
+        status = bind(query, r, err);
     if (status == TW_OK)
         status = tw_query_next(query, &has_row, err);
     *number = 0;
@@ -151,7 +155,7 @@ static enum tw_status read_ledger(struct tw_store *store,
 {
     int64_t number;
     char kept[300];
-    *ledger = (struct ledger){false, false, false};
+    *ledger = (struct ledger){false, false, false, false};
     enum tw_status status =
         ask(store, "SELECT 0, active FROM run_info WHERE run = :run", r,
             &number, primary, 300, err);
@@ -160,6 +164,7 @@ static enum tw_status read_ledger(struct tw_store *store,
     status = ask(store, "SELECT 0, ledger FROM run_info WHERE run = :run", r,
                  &number, kept, sizeof kept, err);
     ledger->has_sets = strstr(kept, "sets") != NULL;
+    ledger->has_examples = strstr(kept, "examples:") != NULL;
     ledger->has_rows = strncmp(kept, "nnz", 3) == 0;
     if (status == TW_OK && strstr(kept, "watch:"))
         status = ask(store,
@@ -189,6 +194,15 @@ static void part_from(const struct request *r, struct tw_output *output)
         fputc('\n', output->file);
 }
 
+/* Where contexts come from, the shortest way first; NULL: nowhere. */
+static const char *contexts_of(const struct ledger *ledger)
+{
+    return ledger->has_examples ? contexts_of_examples
+           : ledger->is_watched ? contexts_of_watch
+           : ledger->has_sets   ? contexts_of_sets
+                                : NULL;
+}
+
 /* Why a part is missing; an error where it was asked for. */
 static enum tw_status say_missing(const struct request *r,
                                   const struct ledger *ledger,
@@ -198,10 +212,11 @@ static enum tw_status say_missing(const struct request *r,
     if (strcmp(primary, r->active) != 0)
         snprintf(text, sizeof text,
                  "tokens and contexts are those of '%s' alone", primary);
-    else if (!ledger->has_sets && !ledger->is_watched)
+    else if (!contexts_of(ledger))
         snprintf(text, sizeof text,
                  "no tokens and contexts: profile --active-sets would keep "
-                 "them, --watch %lld:%lld --per-token this neuron's contexts",
+                 "both, --examples K --per-token every neuron's strongest "
+                 "contexts, --watch %lld:%lld all of this one's",
                  (long long)r->layer, (long long)r->neuron);
     else if (!ledger->has_sets)
         snprintf(text, sizeof text,
@@ -210,7 +225,7 @@ static enum tw_status say_missing(const struct request *r,
     else
         return TW_OK;
     bool is_there = !r->part || strcmp(r->part, "stats") == 0 ||
-                    (strcmp(r->part, "contexts") == 0 && ledger->is_watched &&
+                    (strcmp(r->part, "contexts") == 0 && contexts_of(ledger) &&
                      strcmp(primary, r->active) == 0);
     if (!is_there)
         return tw_error_set(err, TW_ERR_NOT_FOUND, "run '%s': %s", r->run,
@@ -230,19 +245,16 @@ static enum tw_status show_parts(struct tw_store *store,
     if (status == TW_OK)
         status = say_missing(r, &ledger, primary, err);
     if (status == TW_OK && is_wanted(r, output, "stats"))
-        status = print(store, stats, r, primary, output, err);
+        status = print(store, stats, r, output, err);
     if (status == TW_OK && has_primary && ledger.has_sets &&
         is_wanted(r, output, "tokens")) {
         part_from(r, output);
-        status = print(store, tokens, r, primary, output, err);
+        status = print(store, tokens, r, output, err);
     }
-    if (status == TW_OK && has_primary &&
-        (ledger.has_sets || ledger.is_watched) &&
+    if (status == TW_OK && has_primary && contexts_of(&ledger) &&
         is_wanted(r, output, "contexts")) {
         part_from(r, output);
-        status =
-            print(store, ledger.has_sets ? contexts_of_sets : contexts_of_watch,
-                  r, primary, output, err);
+        status = print(store, contexts_of(&ledger), r, output, err);
     }
     return status;
 }

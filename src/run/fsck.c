@@ -115,7 +115,7 @@ static enum tw_status ask(struct twp_fsck *f, const char *sql,
 /* Needs of checks that are about nothing where they are lacking. */
 #define SILENT                                                                 \
     (TW_FSCK_BIT(TW_FSCK_PART) | TW_FSCK_BIT(TW_FSCK_TIMES) |                  \
-     TW_FSCK_BIT(TW_FSCK_TRAINING))
+     TW_FSCK_BIT(TW_FSCK_TRAINING) | TW_FSCK_BIT(TW_FSCK_EXAMPLES))
 
 /* What an older file has not got is no fault of it. */
 static bool is_of_a_newer_schema(struct twp_fsck *f, const char *text)

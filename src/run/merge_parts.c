@@ -33,7 +33,7 @@ static const struct {
     {"--limit", "token_limit"},
     {"--magnitudes", "magnitudes"},
     {"--no-loss", "has_loss"},
-    {"--per-token, --active-sets, --watch", "ledger"},
+    {"--per-token, --active-sets, --watch, --examples", "ledger"},
     {"plan", "plan"},
     {"--backend", "backend"},
     {"number type", "compute_dtype"},

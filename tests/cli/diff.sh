@@ -107,7 +107,7 @@ equal "each shows its token" "$(csv neuron 2:7 --db x.sqlite --run a --part cont
 equal "all parts on a terminal" "$("$tw" neuron 2:7 --db x.sqlite --run a 2>/dev/null |
     grep -c '^$')" 2
 equal "what would record them" "$("$tw" neuron 1:4 --db x.sqlite --run b 2>&1 >/dev/null)" \
-    "twellscope neuron: no tokens and contexts: profile --active-sets would keep them, --watch 1:4 --per-token this neuron's contexts"
+    "twellscope neuron: no tokens and contexts: profile --active-sets would keep both, --examples K --per-token every neuron's strongest contexts, --watch 1:4 all of this one's"
 refused "asked for" 1 "--active-sets" "$tw" neuron 1:4 --db x.sqlite --run b --part tokens
 refused "no such neuron" 1 "run 'a' has no neuron 6:0 (6 layers of 384)" \
     "$tw" neuron 6:0 --db x.sqlite --run a

@@ -16,7 +16,7 @@ clean() {
     }
 }
 claim "a run with everything" profile --db a.sqlite --name r --active hidden --active abs:0.1 \
-    --active gate --skip first:1 --magnitudes --active-sets --watch 0:5,3:7
+    --active gate --skip first:1 --magnitudes --active-sets --watch 0:5,3:7 --examples 2
 claim "a part" profile --db a.sqlite --name part --shard 0/2
 claim "times" "$tw" bench ffn -M 64 -K 64 -N 128 -r 2 --nnz 4 --db a.sqlite
 printf '%s\n' '{"step": 1, "ce": 2.5, "nnz": [3, 4], "alive": [1.0, 0.5]}' >t.jsonl
@@ -34,9 +34,11 @@ equal "the spoiler ran to its end" "$(grep -c 'Traceback' spoilt.txt)" 0
 # Nothing of these is violated, and what can't be checked is named.
 claim "a stream" profile --db b.sqlite --name stream --split stream --limit 200 --per-token
 claim "without loss" profile --db b.sqlite --name noloss --no-loss --watch 1:3
-claim "everything skipped" profile --db b.sqlite --name none --skip first:40 --active-sets
+claim "everything skipped" profile --db b.sqlite --name none --skip first:40 --active-sets \
+    --examples 2
 for i in 0 1 2; do
-    claim "part $i" profile --db p$i.sqlite --name m --shard $i/3 --active-sets --skip first:1
+    claim "part $i" profile --db p$i.sqlite --name m --shard $i/3 --active-sets --skip first:1 \
+        --examples 3
 done
 claim "merged" "$tw" merge -o b.sqlite p2.sqlite p0.sqlite p1.sqlite
 "$tw" profile -m "$tiny" -f c.jsonl -c 32 --db b.sqlite --name cut --per-token \

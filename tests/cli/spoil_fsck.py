@@ -137,6 +137,11 @@ spoils = {
     "ledger blocks are numbered": one("ledger_block_", "block_id", "before = 77", R),
     "ledger blocks have their columns":
         "DELETE FROM ledger_ WHERE kind = 5 AND layer = 1 AND block_id = 1",
+    "examples: each firing, at most K":
+        f"UPDATE neuron_ SET fired = 1 WHERE {R} AND def_ord = 0 AND layer = 4 AND neuron = "
+        f"(SELECT min(neuron) FROM neuron_ WHERE {R} AND def_ord = 0 AND layer = 4 AND fired > 2)",
+    "examples: the first is max_abs":
+        f"UPDATE neuron_ SET max_abs = 77 WHERE {R} AND def_ord = 0 AND layer = 4",
     "times: the least is not above the median": "UPDATE bench_ SET ns_min = ns_median + 1",
     "training: layers belong to a step": "UPDATE training_layer_ SET step = -4 WHERE layer = 1",
     "training: alive is a fraction": "UPDATE training_step_ SET alive = 1.5",
