@@ -77,7 +77,9 @@ static const struct tw_fsck_check checks[] = {
      " FROM class_ WHERE run_id = :run UNION ALL SELECT DISTINCT"
      " 'layer_position_', def_ord, layer FROM layer_position_ WHERE run_id ="
      " :run UNION ALL SELECT DISTINCT 'layer_token_', def_ord, layer FROM"
-     " layer_token_ WHERE run_id = :run UNION ALL SELECT DISTINCT 'neuron_',"
+     " layer_token_ WHERE run_id = :run UNION ALL SELECT DISTINCT 'rate_',"
+     " def_ord, layer FROM rate_ WHERE run_id = :run UNION ALL SELECT DISTINCT"
+     " 'neuron_',"
      " def_ord, layer FROM neuron_ WHERE run_id = :run UNION ALL SELECT"
      " DISTINCT 'hist_', def_ord, layer FROM hist_ WHERE run_id = :run UNION"
      " ALL SELECT DISTINCT 'dead_curve_', def_ord, layer FROM dead_curve_"
@@ -362,6 +364,18 @@ static const struct tw_fsck_check checks[] = {
      " n.first_fired >= c.tokens_seen) AS expected FROM dead_curve_ c LEFT JOIN"
      " neuron_ n USING (run_id, def_ord, layer) WHERE c.run_id = :run GROUP BY"
      " c.def_ord, c.layer, c.tokens_seen HAVING c.dead IS NOT expected"},
+    {"rate_ counts the neurons by rate", ENDED,
+     "WITH RECURSIVE k(k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM k WHERE k <"
+     " 61), n AS MATERIALIZED (SELECT def_ord, layer, CASE WHEN fired = 0 THEN"
+     " -1 ELSE (SELECT max(k) FROM k WHERE fired <= tokens >> k) END AS"
+     " halvings, count(*) AS neurons FROM neuron_ WHERE run_id = :run AND"
+     " tokens > 0 GROUP BY 1, 2, 3), r AS (SELECT * FROM rate_ WHERE run_id ="
+     " :run) SELECT printf('definition %d layer %d halvings %d', def_ord,"
+     " layer, halvings), r.neurons, n.neurons FROM n LEFT JOIN r USING"
+     " (def_ord, layer, halvings) WHERE r.neurons IS NOT n.neurons UNION ALL"
+     " SELECT printf('definition %d layer %d halvings %d', def_ord, layer,"
+     " halvings), r.neurons, NULL FROM r LEFT JOIN n USING (def_ord, layer,"
+     " halvings) WHERE n.neurons IS NULL"},
     {"dead_curve has its points", ENDED,
      "WITH RECURSIVE total(n) AS (SELECT tokens + skipped FROM run_ WHERE"
      " run_id = :run), at(x) AS (SELECT 1 UNION ALL SELECT x * 2 FROM at, total"
@@ -454,7 +468,7 @@ static const struct tw_fsck_check file_checks[] = {
              OF_NO_RUN("token_") OF_NO_RUN("neuron_") OF_NO_RUN(
                  "hist_") OF_NO_RUN("tile_") OF_NO_RUN("magnitude_")
                  OF_NO_RUN("route_") OF_NO_RUN("dead_curve_") OF_NO_RUN(
-                     "document_") OF_NO_RUN("parity_")
+                     "rate_") OF_NO_RUN("document_") OF_NO_RUN("parity_")
                      OF_NO_RUN("ledger_block_") OF_NO_RUN("example_") OF_NO_RUN(
                          "layer_timing_") OF_NO_RUN("training_step_")
                          OF_NO_RUN("training_layer_") OF_NO_RUN(

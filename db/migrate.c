@@ -37,6 +37,18 @@ static const struct step {
      " block_id INTEGER NOT NULL, kind INTEGER NOT NULL,"
      " def_ord INTEGER NOT NULL, layer INTEGER NOT NULL, data BLOB NOT NULL,"
      " UNIQUE (block_id, kind, def_ord, layer))"},
+    {1, "rate_", NULL,
+     "CREATE TABLE rate_ (run_id INTEGER NOT NULL, def_ord INTEGER NOT NULL,"
+     " layer INTEGER NOT NULL, halvings INTEGER NOT NULL,"
+     " neurons INTEGER NOT NULL,"
+     " PRIMARY KEY (run_id, def_ord, layer, halvings)) WITHOUT ROWID"},
+    {1, NULL, NULL, /* what the runs' ends would have made */
+     "INSERT OR REPLACE INTO rate_ WITH RECURSIVE k(k) AS (SELECT 0 UNION ALL"
+     " SELECT k + 1 FROM k WHERE k < 61) SELECT n.run_id, n.def_ord, n.layer,"
+     " CASE WHEN n.fired = 0 THEN -1 ELSE (SELECT max(k) FROM k WHERE n.fired"
+     " <= n.tokens >> k) END AS halvings, count(*) FROM neuron_ n JOIN run_ r"
+     " USING (run_id) WHERE r.status IN ('complete', 'partial') AND n.tokens >"
+     " 0 AND n.fired BETWEEN 0 AND n.tokens GROUP BY 1, 2, 3, 4"},
     {1, "example_", NULL,
      "CREATE TABLE example_ (run_id INTEGER NOT NULL, layer INTEGER NOT NULL,"
      " data BLOB NOT NULL, PRIMARY KEY (run_id, layer))"},

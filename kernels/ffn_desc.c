@@ -28,6 +28,9 @@ enum tw_status twp_ffn_desc_check(const struct tw_ffn_desc *desc,
     if (f < 1 || d < 1 || !desc->up.data || !desc->down.data)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "a feed-forward layer needs up and down weights");
+    if (desc->is_up_activated && !desc->gate.data)
+        return tw_error_set(err, TW_ERR_MISMATCH,
+                            "only a gated feed-forward layer activates up");
     const struct {
         const struct tw_matrix *m;
         int64_t rows, cols;

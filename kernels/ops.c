@@ -86,9 +86,9 @@ static enum tw_status cuda_find(const struct tw_ops **ops, struct tw_error *err)
 /* Has every slot that some model's forward pass needs? */
 static bool is_whole(const struct tw_ops *ops)
 {
-    return ops->weight_load && ops->embed && ops->norm && ops->matmul &&
-           ops->rope && ops->attention && ops->act_mul && ops->ffn &&
-           ops->head_nll;
+    return ops->weight_load && ops->embed && ops->positions && ops->norm &&
+           ops->matmul && ops->rope && ops->attention && ops->add &&
+           ops->act_mul && ops->ffn && ops->head_nll;
 }
 
 enum tw_status tw_ops_find(const char *name, const struct tw_ops **ops,

@@ -52,21 +52,29 @@ struct tw_ops_config {
                           * batches; 0: the backend's default */
 };
 
-enum tw_norm_kind { TW_NORM_RMS, TW_NORM_LAYER };
+/* NONE: the model has no norm here; a backend is never asked for it. */
+enum tw_norm_kind { TW_NORM_NONE, TW_NORM_RMS, TW_NORM_LAYER };
 
+/* y = (offset + weight) normed(x) + bias, over the whole row or over each of
+ * `groups` equal parts of it (heads). */
 struct tw_norm {
     enum tw_norm_kind kind;
     float eps;
-    struct tw_matrix weight, bias; /* [1][width]; bias may be absent */
+    float offset;   /* added to every weight: 0, or 1 (Gemma, LayerNorm1P) */
+    int64_t groups; /* 0 as 1 */
+    /* [1][width / groups], the same for all groups, or one row for each;
+     * weight absent: 1; bias may be absent. */
+    struct tw_matrix weight, bias;
 };
 
-/* Rotary embedding, half-split layout (Llama): pair (i, i + dims/2) turns by
- * position * inv_freq[i]. Frequencies are computed by the model (scaling
- * rules live there). */
+/* Rotary embedding: pair (i, i + dims/2), or with is_interleaved (2i, 2i + 1),
+ * turns by position * inv_freq[i]. Frequencies are computed by the model
+ * (scaling rules live there). */
 struct tw_rope {
     int64_t dims;          /* rotated leading dimensions of a head, even */
     const float *inv_freq; /* [dims/2] */
     float scale;           /* multiplies sin and cos; 1 */
+    bool is_interleaved;   /* GPT-J, Cohere; Llama's files are half-split */
 };
 
 struct tw_attention {
@@ -75,6 +83,10 @@ struct tw_attention {
     int64_t window;                    /* keys seen, itself included; 0: all */
     float soft_cap;                    /* c: c tanh(s/c); 0: none */
     const float *alibi;                /* [heads] slopes, NULL: none */
+    float alibi_bf16;                  /* c > 0 (Falcon): slopes are bfloat16,
+                                        * and c bf16(slope * bf16(position of
+                                        * the key)) is added, not slope *
+                                        * distance */
 };
 
 enum tw_ffn_path {
@@ -82,11 +94,14 @@ enum tw_ffn_path {
     TW_FFN_DENSE  /* dense for every row (SiLU, GELU, or a plan's wish) */
 };
 
-/* One feed-forward layer. Gated: h = act(x Wg^T + bg) * (x Wu^T + bu); plain
- * (gate.data NULL): h = act(x Wu^T + bu); y = h Wd^T + bd. */
+/* One feed-forward layer. Gated: h = act(x Wg^T + bg) * (x Wu^T + bu), with
+ * is_up_activated act(x Wg^T + bg) * act(x Wu^T + bu) (dReLU); plain (gate.data
+ * NULL): h = act(x Wu^T + bu); y = h Wd^T + bd. The pattern is act(gate) != 0
+ * in both gated forms. */
 struct tw_ffn_desc {
     int64_t d_model, d_ff;
     struct tw_activation activation;
+    bool is_up_activated;                /* gated only */
     struct tw_matrix gate, up;          /* [d_ff][d_model] */
     struct tw_matrix down;              /* [d_model][d_ff] */
     struct tw_matrix gate_bias, up_bias; /* [1][d_ff], may be absent */
@@ -163,6 +178,9 @@ struct tw_ops {
     /* y[rows][w.cols] = scale * w[token]; */
     enum tw_status (*embed)(void *ctx, void *y, const struct tw_weight *w,
                             float scale, struct tw_error *err);
+    /* y[rows][w.cols] += w[first + position], position = place in sequence. */
+    enum tw_status (*positions)(void *ctx, void *y, const struct tw_weight *w,
+                                int64_t first, struct tw_error *err);
     /* y = norm(x), width columns; y may be x. */
     enum tw_status (*norm)(void *ctx, void *y, const void *x, int64_t width,
                            const struct tw_norm *norm, struct tw_error *err);
@@ -181,6 +199,9 @@ struct tw_ops {
                                 const void *k, const void *v,
                                 const struct tw_attention *attention,
                                 struct tw_error *err);
+    /* y[rows][width] = x + scale * part; y may be x or part. */
+    enum tw_status (*add)(void *ctx, void *y, const void *x, const void *part,
+                          int64_t width, float scale, struct tw_error *err);
     /* y = act(gate) * up, or act(gate) where up is NULL; [rows][width]. */
     enum tw_status (*act_mul)(void *ctx, void *y, const void *gate,
                               const void *up, int64_t width,

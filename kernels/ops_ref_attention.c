@@ -1,5 +1,6 @@
 /* Reference attention, a row and a head at a time:
- *     s_k = scale q.k_k, soft cap, + slope (k - q);  y = softmax(s) V
+ *     s_k = scale q.k_k, soft cap, + slope (k - q) or c bf16(slope bf16(k))
+ *     y = softmax(s) V
  * over the keys q - window < k <= q of the sequence. */
 #include <config.h>
 
@@ -24,7 +25,11 @@ static double score(const struct view *view, int64_t key, int64_t head,
     sum *= (double)how->scale;
     if (how->soft_cap > 0)
         sum = (double)how->soft_cap * tanh(sum / (double)how->soft_cap);
-    if (how->alibi)
+    if (how->alibi && how->alibi_bf16 > 0)
+        sum += (double)how->alibi_bf16 *
+               (double)tw_round_bf16(how->alibi[head] *
+                                     tw_round_bf16((float)key));
+    else if (how->alibi)
         sum += (double)how->alibi[head] * (double)(key - view->query);
     return sum;
 }

@@ -2,7 +2,8 @@
  * backend would hold them (gate, up, act(gate), h), so that given equal gate
  * values the counts of all backends are equal:
  *
- *     gated: a = act(x Wg^T + bg), u = x Wu^T + bu, h = a u
+ *     gated: a = act(x Wg^T + bg), u = x Wu^T + bu, or with is_up_activated
+ *     act of that, h = a u
  *     plain: a = h = act(x Wu^T + bu)
  *     pattern: a != 0 (NaN is, -0 isn't); with `apply`, h = 0 where that
  *     definition isn't active, and the pattern is where it is
@@ -78,6 +79,8 @@ static void hidden_row(const struct ffn_row *row, const float *x,
     for (int64_t n = 0; n < desc->d_ff; n++) {
         float up = project(x, &desc->up, &desc->up_bias, n);
         float in = is_gated ? project(x, &desc->gate, &desc->gate_bias, n) : up;
+        if (desc->is_up_activated)
+            up = (float)tw_activation_apply(&desc->activation, (double)up);
         row->a[n] = (float)tw_activation_apply(&desc->activation, (double)in);
         row->pattern[n] = row->a[n] != 0;
         row->h[n] = is_gated ? row->a[n] * up : row->a[n];
@@ -120,8 +123,10 @@ enum tw_status twp_ref_ffn(void *ctx, void *y, const void *x,
     for (int64_t r = 0; r < ref->batch->rows && status == TW_OK; r++) {
         int64_t at = r * desc->d_model;
         hidden_row(&row, (const float *)x + at, desc);
-        struct twp_ref_row counted = {.row = r, .width = desc->d_ff,
-                                      .a = row.a, .h = row.h,
+        struct twp_ref_row counted = {.row = r,
+                                      .width = desc->d_ff,
+                                      .a = row.a,
+                                      .h = row.h,
                                       .pattern = row.pattern,
                                       .is_active = row.is_active,
                                       .row_class = ref->batch->row_class[r]};

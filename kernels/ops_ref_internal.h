@@ -47,19 +47,22 @@ TW_MUST_USE enum tw_status twp_ref_set(const struct twp_ref_row *row,
 
 enum tw_status twp_ref_embed(void *ctx, void *y, const struct tw_weight *w,
                              float scale, struct tw_error *err);
+enum tw_status twp_ref_positions(void *ctx, void *y, const struct tw_weight *w,
+                                 int64_t first, struct tw_error *err);
 enum tw_status twp_ref_norm(void *ctx, void *y, const void *x, int64_t width,
                             const struct tw_norm *norm, struct tw_error *err);
 enum tw_status twp_ref_matmul(void *ctx, void *y, const void *x,
                               const struct tw_weight *w,
                               const struct tw_matrix *bias,
                               const void *residual, struct tw_error *err);
-enum tw_status twp_ref_rope(void *ctx, void *x, int64_t heads,
-                            int64_t head_dim, const struct tw_rope *rope,
-                            struct tw_error *err);
+enum tw_status twp_ref_rope(void *ctx, void *x, int64_t heads, int64_t head_dim,
+                            const struct tw_rope *rope, struct tw_error *err);
 enum tw_status twp_ref_attention(void *ctx, void *y, const void *q,
                                  const void *k, const void *v,
                                  const struct tw_attention *attention,
                                  struct tw_error *err);
+enum tw_status twp_ref_add(void *ctx, void *y, const void *x, const void *part,
+                           int64_t width, float scale, struct tw_error *err);
 enum tw_status twp_ref_act_mul(void *ctx, void *y, const void *gate,
                                const void *up, int64_t width,
                                const struct tw_activation *activation,

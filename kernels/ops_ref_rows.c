@@ -1,5 +1,5 @@
-/* Reference of what works on one row alone: embed, norm, matmul, rope,
- * act_mul. */
+/* Reference of what works on one row alone: embed, positions, norm, matmul,
+ * rope, add, act_mul. */
 #include <config.h>
 
 #include "kernels/ops_ref_internal.h"
@@ -25,8 +25,28 @@ enum tw_status twp_ref_embed(void *ctx, void *y_, const struct tw_weight *w,
     return TW_OK;
 }
 
-static void norm_row(float *y, const float *x, int64_t width,
-                     const struct tw_norm *norm)
+enum tw_status twp_ref_positions(void *ctx, void *y_, const struct tw_weight *w,
+                                 int64_t first, struct tw_error *err)
+{
+    const struct twp_ref *ref = ctx;
+    int64_t width = w->matrix.cols;
+    float *y = y_;
+    for (int64_t row = 0; row < ref->batch->rows; row++) {
+        int64_t at = first + row - twp_ref_first(ref->batch, row);
+        if (at >= w->matrix.rows)
+            return tw_error_set(err, TW_ERR_MISMATCH,
+                                "position %lld has no embedding",
+                                (long long)at);
+        for (int64_t i = 0; i < width; i++)
+            y[row * width + i] = (float)((double)y[row * width + i] +
+                                         twp_ref_at(&w->matrix, at, i));
+    }
+    return TW_OK;
+}
+
+/* One group: `row` of the weight and the bias is its own or the only one. */
+static void norm_group(float *y, const float *x, int64_t width,
+                       const struct tw_norm *norm, int64_t row)
 {
     double mean = 0, square = 0;
     if (norm->kind == TW_NORM_LAYER) {
@@ -38,10 +58,12 @@ static void norm_row(float *y, const float *x, int64_t width,
         square += ((double)x[i] - mean) * ((double)x[i] - mean);
     double factor = 1 / sqrt(square / (double)width + (double)norm->eps);
     for (int64_t i = 0; i < width; i++) {
-        double value = twp_ref_at(&norm->weight, 0, i) *
-                       (((double)x[i] - mean) * factor);
+        double weight = 1;
+        if (norm->weight.data)
+            weight = (double)norm->offset + twp_ref_at(&norm->weight, row, i);
+        double value = weight * (((double)x[i] - mean) * factor);
         if (norm->bias.data)
-            value += twp_ref_at(&norm->bias, 0, i);
+            value += twp_ref_at(&norm->bias, row, i);
         y[i] = (float)value;
     }
 }
@@ -50,10 +72,15 @@ enum tw_status twp_ref_norm(void *ctx, void *y, const void *x, int64_t width,
                             const struct tw_norm *norm, struct tw_error *err)
 {
     const struct twp_ref *ref = ctx;
+    int64_t groups = norm->groups ? norm->groups : 1, part = width / groups;
+    bool is_own = norm->weight.data && norm->weight.rows > 1;
     (void)err;
     for (int64_t row = 0; row < ref->batch->rows; row++)
-        norm_row((float *)y + row * width, (const float *)x + row * width,
-                 width, norm);
+        for (int64_t g = 0; g < groups; g++) {
+            int64_t at = row * width + g * part;
+            norm_group((float *)y + at, (const float *)x + at, part, norm,
+                       is_own ? g : 0);
+        }
     return TW_OK;
 }
 
@@ -84,19 +111,21 @@ enum tw_status twp_ref_matmul(void *ctx, void *y_, const void *x_,
 static void turn(float *head, int64_t position, const struct tw_rope *rope)
 {
     int64_t half = rope->dims / 2;
+    int64_t step = rope->is_interleaved ? 2 : 1;
+    int64_t mate = rope->is_interleaved ? 1 : half;
     for (int64_t i = 0; i < half; i++) {
+        float *pair = head + i * step;
         float angle = (float)position * rope->inv_freq[i];
         double c = cos((double)angle) * (double)rope->scale;
         double s = sin((double)angle) * (double)rope->scale;
-        double a = (double)head[i], b = (double)head[half + i];
-        head[i] = (float)(a * c - b * s);
-        head[half + i] = (float)(b * c + a * s);
+        double a = (double)pair[0], b = (double)pair[mate];
+        pair[0] = (float)(a * c - b * s);
+        pair[mate] = (float)(b * c + a * s);
     }
 }
 
-enum tw_status twp_ref_rope(void *ctx, void *x, int64_t heads,
-                            int64_t head_dim, const struct tw_rope *rope,
-                            struct tw_error *err)
+enum tw_status twp_ref_rope(void *ctx, void *x, int64_t heads, int64_t head_dim,
+                            const struct tw_rope *rope, struct tw_error *err)
 {
     const struct twp_ref *ref = ctx;
     (void)err;
@@ -104,6 +133,19 @@ enum tw_status twp_ref_rope(void *ctx, void *x, int64_t heads,
         for (int64_t h = 0; h < heads; h++)
             turn((float *)x + (row * heads + h) * head_dim,
                  row - twp_ref_first(ref->batch, row), rope);
+    return TW_OK;
+}
+
+enum tw_status twp_ref_add(void *ctx, void *y_, const void *x_,
+                           const void *part_, int64_t width, float scale,
+                           struct tw_error *err)
+{
+    const struct twp_ref *ref = ctx;
+    const float *x = x_, *part = part_;
+    float *y = y_;
+    (void)err;
+    for (int64_t i = 0; i < ref->batch->rows * width; i++)
+        y[i] = (float)((double)x[i] + (double)scale * (double)part[i]);
     return TW_OK;
 }
 

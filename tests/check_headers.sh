@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every header compiles alone, as C11 and as C++.
+# Every header compiles alone, as C11 and as C++; and so does the template of
+# doc/FAMILIES.md.
 set -eu
 top=$(cd "${top_srcdir:-.}" && pwd)
 bad=0
@@ -13,4 +14,11 @@ for h in $(cd "$top" && find src kernels db analysis -name '*.h' | sort); do
         fi
     done
 done
+if ! sed -n '/^```c$/,/^```$/p' "$top/doc/FAMILIES.md" |
+    sed -e '/^```/d' -e '/<config.h>/d' -e 's/tw_family_NAME/tw_family_x/' |
+    ${CC:-cc} -std=c11 -fsyntax-only -Wall -Wextra -Werror -D_GNU_SOURCE \
+        -I"$top/src" -I"$top" -x c -; then
+    echo "the template of doc/FAMILIES.md does not compile"
+    bad=1
+fi
 exit $bad

@@ -131,6 +131,7 @@ struct case_kind {
     bool is_gated, has_bias;
     float shift; /* taken off the gate: the larger, the sparser */
     enum tw_ffn_path path;
+    bool is_up_activated;
 };
 
 static inline void case_weights(struct ffn_case *c, const struct case_kind *k)
@@ -144,7 +145,10 @@ static inline void case_weights(struct ffn_case *c, const struct case_kind *k)
     c->up_bias = integers(c, f, 2, 2, 8);
     c->down_bias = integers(c, d, 3, 1, 9);
     struct tw_ffn_desc *desc = &c->desc;
-    *desc = (struct tw_ffn_desc){.d_model = d, .d_ff = f, .path = k->path};
+    *desc = (struct tw_ffn_desc){.d_model = d,
+                                 .d_ff = f,
+                                 .path = k->path,
+                                 .is_up_activated = k->is_up_activated};
     TW_OK_OR_FAIL(tw_activation_parse(k->act, &desc->activation, &c->err),
                   c->err);
     for (int64_t n = 0; n < f; n++) {
@@ -258,6 +262,8 @@ static inline void reference_row(const struct ffn_case *c, int64_t r,
     for (int64_t n = 0; n < c->f; n++) {
         float up = reference_dot(x, c->up + n * c->d, c->d,
                                  c->desc.up_bias.data ? c->up_bias + n : NULL);
+        if (c->desc.is_up_activated)
+            up = (float)tw_activation_apply(&c->desc.activation, (double)up);
         float in = up;
         if (is_gated)
             in =

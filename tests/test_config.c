@@ -100,10 +100,11 @@ START_TEST(malformed_json_is_refused)
 END_TEST
 
 static void list_field(void *arg, const char *field, const char *json,
-                       bool is_used)
+                       bool is_used, const char *why)
 {
     char *text = arg;
-    sprintf(text + strlen(text), "%s=%s%s ", field, json, is_used ? "*" : "");
+    sprintf(text + strlen(text), "%s=%s%s%s ", field, json, is_used ? "*" : "",
+            why ? why : "");
 }
 
 START_TEST(fields_are_listed_in_order)
@@ -121,6 +122,44 @@ START_TEST(fields_are_listed_in_order)
     ck_assert(strncmp(text, "z=1 a={\"b\":[2]}* s=\"\xc3\xa9", 22) == 0);
     /* The cut leaves whole characters: a quote and 99 of two bytes. */
     ck_assert_uint_eq(strlen(text), strlen("z=1 a={\"b\":[2]}* s= ") + 199);
+    tw_config_close(c);
+}
+END_TEST
+
+START_TEST(an_entered_object_is_looked_up_alone)
+{
+    struct tw_error err = {0};
+    int64_t n;
+    size_t length = 9;
+    const char *word;
+    char text[4096] = "";
+    struct tw_config *c = open_text(
+        "{\"a\":1,\"t\":{\"b\":[\"x\",\"y\",[5,6]],\"c\":null,"
+        "\"d\":2}}");
+    TW_OK_OR_FAIL(tw_config_enter(c, "t", &err), err);
+    TW_FAILS_WITH(tw_config_int(c, "a", &n, &err), TW_ERR_FORMAT,
+                  "no field 'a'", err);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_config_text(c, "b.1", &word, &err), err);
+    ck_assert_str_eq(word, "y");
+    TW_OK_OR_FAIL(tw_config_int(c, "b.2.0", &n, &err), err);
+    ck_assert_int_eq(n, 5);
+    TW_FAILS_WITH(tw_config_text(c, "b.3", &word, &err), TW_ERR_FORMAT,
+                  "no field 'b.3'", err);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_config_length(c, "b", &length, &err), err);
+    ck_assert_uint_eq(length, 3);
+    TW_OK_OR_FAIL(tw_config_length(c, "e", &length, &err), err);
+    ck_assert_uint_eq(length, 0);
+    TW_FAILS_WITH(tw_config_length(c, "d", &length, &err), TW_ERR_FORMAT,
+                  "'d' is not a list", err);
+    ck_assert(tw_config_is_null(c, "c") && !tw_config_is_null(c, "d") &&
+              !tw_config_is_null(c, "e"));
+    tw_config_override(c, "d", "!");
+    tw_config_each(c, list_field, text);
+    ck_assert_str_eq(text, "a=1 t={\"b\":[\"x\",\"y\",[5,6]],\"c\":null,"
+                           "\"d\":2}* t.b=[\"x\",\"y\",[5,6]]* t.c=null "
+                           "t.d=2*! ");
     tw_config_close(c);
 }
 END_TEST
@@ -158,19 +197,19 @@ START_TEST(the_cache_is_found_offline)
     write_cache();
     unsetenv("HF_HUB_CACHE");
     setenv("HF_HOME", folder, 1);
-    TW_OK_OR_FAIL(tw_checkpoint_open("org/my-model", &checkpoint, &err), err);
+    TW_OK_OR_FAIL(tw_checkpoint_open("org/my-model", 1, &checkpoint, &err), err);
     ck_assert_str_eq(checkpoint.name, "my-model");
     ck_assert_ptr_nonnull(strstr(checkpoint.directory, SNAPSHOT));
     ck_assert_uint_eq(checkpoint.tensors.count, 1);
     tw_checkpoint_close(&checkpoint);
     /* The snapshot by its path keeps the model's name. */
     TW_OK_OR_FAIL(
-        tw_checkpoint_open(tw_in(folder, SNAPSHOT "/"), &checkpoint, &err),
+        tw_checkpoint_open(tw_in(folder, SNAPSHOT "/"), 1, &checkpoint, &err),
         err);
     ck_assert_str_eq(checkpoint.name, "my-model");
     tw_checkpoint_close(&checkpoint);
     setenv("HF_HUB_CACHE", tw_in(folder, "none"), 1);
-    TW_FAILS_WITH(tw_checkpoint_open("org/my-model", &checkpoint, &err),
+    TW_FAILS_WITH(tw_checkpoint_open("org/my-model", 1, &checkpoint, &err),
                   TW_ERR_NOT_FOUND, "none/models--org--my-model", err);
     chmod(tw_in(folder, SNAPSHOT), 0700);
 }
@@ -198,20 +237,20 @@ START_TEST(wrong_places_are_named)
 {
     struct tw_error err = {0};
     struct tw_checkpoint c;
-    TW_FAILS_WITH(tw_checkpoint_open("/no/such/place", &c, &err),
+    TW_FAILS_WITH(tw_checkpoint_open("/no/such/place", 1, &c, &err),
                   TW_ERR_NOT_FOUND, "'/no/such/place'", err);
-    TW_FAILS_WITH(tw_checkpoint_open("../x", &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open("../x", 1, &c, &err), TW_ERR_NOT_FOUND,
                   "'../x'", err);
-    TW_FAILS_WITH(tw_checkpoint_open("", &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open("", 1, &c, &err), TW_ERR_NOT_FOUND,
                   "no directory", err);
-    TW_FAILS_WITH(tw_checkpoint_open(folder, &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open(folder, 1, &c, &err), TW_ERR_NOT_FOUND,
                   "config.json", err);
     tw_write_text(folder, "config.json", "{}");
-    TW_FAILS_WITH(tw_checkpoint_open(folder, &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open(folder, 1, &c, &err), TW_ERR_NOT_FOUND,
                   "neither model.safetensors", err);
     tw_write_text(folder, "m.gguf", "GGUF");
-    TW_FAILS_WITH(tw_checkpoint_open(tw_in(folder, "m.gguf"), &c, &err),
-                  TW_ERR_UNSUPPORTED, "GGUF", err);
+    TW_FAILS_WITH(tw_checkpoint_open(tw_in(folder, "m.gguf"), 1, &c, &err),
+                  TW_ERR_FORMAT, "m.gguf: header is past the end", err);
 }
 END_TEST
 
@@ -228,10 +267,10 @@ START_TEST(a_named_file_is_the_one_read)
     snprintf(text, sizeof text, header, "other");
     tw_write_safetensors(folder, "other.safetensors", text, NULL, 4);
     TW_OK_OR_FAIL(
-        tw_checkpoint_open(tw_in(folder, "other.safetensors"), &c, &err), err);
+        tw_checkpoint_open(tw_in(folder, "other.safetensors"), 1, &c, &err), err);
     ck_assert_ptr_nonnull(tw_tensors_find(&c.tensors, "other"));
     tw_checkpoint_close(&c);
-    TW_OK_OR_FAIL(tw_checkpoint_open(tw_in(folder, "config.json"), &c, &err),
+    TW_OK_OR_FAIL(tw_checkpoint_open(tw_in(folder, "config.json"), 1, &c, &err),
                   err);
     ck_assert_ptr_nonnull(tw_tensors_find(&c.tensors, "main"));
     ck_assert_str_eq(c.name, folder + strlen(folder) - 8);
@@ -248,6 +287,7 @@ int main(void)
     tcase_add_loop_test(core, malformed_json_is_refused, 0,
                         sizeof malformed / sizeof *malformed);
     tcase_add_test(core, fields_are_listed_in_order);
+    tcase_add_test(core, an_entered_object_is_looked_up_alone);
     tcase_add_test(core, the_cache_is_found_offline);
     tcase_add_test(core, without_a_ref_the_newest_snapshot_is_taken);
     tcase_add_test(core, wrong_places_are_named);

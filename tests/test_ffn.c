@@ -12,16 +12,19 @@ static const struct {
               {200, 1024, 65}, {384, 300, 255}, {8, 5632, 257}, {384, 1024, 33},
               {33, 257, 31},   {2000, 40, 16}};
 static const struct case_kind kinds[] = {
-    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 30, TW_FFN_TWELL},
-    {"relu", TW_F32, TW_F32, TW_F32, true, false, 0, TW_FFN_TWELL},
-    {"relu2", TW_F16, TW_F16, TW_F16, true, true, 20, TW_FFN_TWELL},
-    {"relu", TW_F32, TW_BF16, TW_F16, true, true, 12, TW_FFN_TWELL},
-    {"fatrelu:3", TW_BF16, TW_F16, TW_F32, true, true, 25, TW_FFN_TWELL},
-    {"relu", TW_BF16, TW_BF16, TW_BF16, false, true, 8, TW_FFN_TWELL},
-    {"relu2", TW_F32, TW_F32, TW_BF16, false, false, 0, TW_FFN_TWELL},
-    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 9, TW_FFN_DENSE},
-    {"relu", TW_F16, TW_F32, TW_BF16, true, false, 0, TW_FFN_DENSE},
-    {"relu2", TW_F32, TW_BF16, TW_F32, false, true, 3, TW_FFN_DENSE}};
+    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 30, TW_FFN_TWELL, false},
+    {"relu", TW_F32, TW_F32, TW_F32, true, false, 0, TW_FFN_TWELL, false},
+    {"relu2", TW_F16, TW_F16, TW_F16, true, true, 20, TW_FFN_TWELL, false},
+    {"relu", TW_F32, TW_BF16, TW_F16, true, true, 12, TW_FFN_TWELL, false},
+    {"fatrelu:3", TW_BF16, TW_F16, TW_F32, true, true, 25, TW_FFN_TWELL, false},
+    {"relu", TW_BF16, TW_BF16, TW_BF16, false, true, 8, TW_FFN_TWELL, false},
+    {"relu2", TW_F32, TW_F32, TW_BF16, false, false, 0, TW_FFN_TWELL, false},
+    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 9, TW_FFN_DENSE, false},
+    {"relu", TW_F16, TW_F32, TW_BF16, true, false, 0, TW_FFN_DENSE, false},
+    {"relu2", TW_F32, TW_BF16, TW_F32, false, true, 3, TW_FFN_DENSE, false},
+    {"relu", TW_BF16, TW_BF16, TW_BF16, true, true, 9, TW_FFN_TWELL, true},
+    {"relu2", TW_F32, TW_F16, TW_F16, true, false, 9, TW_FFN_TWELL, true},
+    {"relu", TW_F32, TW_F32, TW_F32, true, true, 3, TW_FFN_DENSE, true}};
 static const char *const simds[] = {"", "v3", "base"};
 #define COUNT(a) ((int)(sizeof(a) / sizeof(a)[0]))
 
@@ -85,8 +88,8 @@ static const int fire[8][2] = {{0, 0},  {63, 0}, {64, 64},   {65, 0},
                                {0, 65}, {3, 1},  {256, 256}, {64, 63}};
 
 static const struct case_kind hot_kinds[] = {
-    {"relu", TW_BF16, TW_BF16, TW_BF16, true, false, 0, TW_FFN_TWELL},
-    {"relu", TW_F32, TW_F32, TW_F32, true, false, 0, TW_FFN_TWELL}};
+    {"relu", TW_BF16, TW_BF16, TW_BF16, true, false, 0, TW_FFN_TWELL, false},
+    {"relu", TW_F32, TW_F32, TW_F32, true, false, 0, TW_FFN_TWELL, false}};
 
 static void one_hot(struct ffn_case *c, int64_t rows, int kind)
 {

@@ -244,9 +244,13 @@ static const int64_t offsets[] = {0, 3, 5}, documents[] = {4, 4},
                      starts[] = {0, 10};
 static int32_t tokens[] = {1, 2, 3, 9, 5};
 static const uint8_t classes[5];
-static const struct tw_batch batch = {.rows = 5, .seqs = 2, .offset = offsets,
-                                      .document = documents, .start = starts,
-                                      .token = tokens, .row_class = classes};
+static const struct tw_batch batch = {.rows = 5,
+                                      .seqs = 2,
+                                      .offset = offsets,
+                                      .document = documents,
+                                      .start = starts,
+                                      .token = tokens,
+                                      .row_class = classes};
 static const struct tw_active hidden = {.kind = TW_ACTIVE_HIDDEN,
                                         .name = "hidden"};
 static const struct tw_probes probes = {.count = 1, .active = &hidden};
@@ -264,8 +268,8 @@ static void setup(void)
     tiny_write(folder, &(struct tiny_edit){0});
     TW_OK_OR_FAIL(tw_model_open(folder, &options, &model, &err), err);
     for (int l = 0; l < TINY_LAYERS; l++)
-        TW_OK_OR_FAIL(
-            tw_layer_obs_init(&obs[l], 5, TINY_F, 1, 1, 0, &err), err);
+        TW_OK_OR_FAIL(tw_layer_obs_init(&obs[l], 5, TINY_F, 1, 1, 0, &err),
+                      err);
     tw_strbuf_clear(&calls);
     failing = NULL;
     bad_layer = -1;
@@ -292,7 +296,7 @@ static struct tw_runner *create(void)
 }
 
 #define LAYER                                                           \
-    "norm matmul matmul matmul rope-q rope-k attention matmul+x norm "  \
+    "norm matmul rope-q matmul rope-k matmul attention matmul+x norm "         \
     "ffn end "
 
 START_TEST(operations_come_in_order)
@@ -310,9 +314,10 @@ START_TEST(operations_come_in_order)
     tw_strbuf_clear(&calls);
     TW_OK_OR_FAIL(
         tw_runner_batch(runner, &batch, &probes, obs, &head, NULL, &err), err);
-    ck_assert_str_eq(tw_strbuf_text(&calls),
-                     "alloc alloc alloc alloc alloc alloc start embed " LAYER
-                         LAYER "norm rows:0 nll:1 head finish ");
+    ck_assert_str_eq(
+        tw_strbuf_text(&calls),
+        "alloc alloc alloc alloc alloc alloc start embed " LAYER LAYER
+        "norm rows:0 nll:1 head finish ");
     ck_assert_int_eq(largest, 5 * TINY_HEADS * TINY_HEAD_DIM);
     tw_runner_destroy(runner);
 }
@@ -398,6 +403,40 @@ START_TEST(a_missing_slot_is_named)
 }
 END_TEST
 
+START_TEST(a_sequence_past_the_limit_is_refused)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = create();
+    model->position_limit = 3;
+    TW_OK_OR_FAIL(
+        tw_runner_batch(runner, &batch, &probes, obs, NULL, NULL, &err), err);
+    model->position_limit = 2;
+    snprintf(model->limit_reason, sizeof model->limit_reason, "a reason");
+    TW_FAILS_WITH(
+        tw_runner_batch(runner, &batch, &probes, obs, NULL, NULL, &err),
+        TW_ERR_MISMATCH,
+        "a sequence of 3 tokens is past the model's 2 positions: a reason",
+        err);
+    tw_runner_destroy(runner);
+}
+END_TEST
+
+START_TEST(what_only_some_models_need_is_asked_for_by_those)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = NULL;
+    struct tw_runner_config config = {.max_rows = 3};
+    model->layer[TINY_LAYERS - 1].residual_scale = 0.5f;
+    TW_FAILS_WITH(tw_runner_create(model, &fake, &config, &runner, &err),
+                  TW_ERR_UNSUPPORTED, "backend 'fake' cannot do add", err);
+    err = (struct tw_error){0};
+    model->positions = model->embed;
+    TW_FAILS_WITH(tw_runner_create(model, &fake, &config, &runner, &err),
+                  TW_ERR_UNSUPPORTED, "backend 'fake' cannot do positions",
+                  err);
+}
+END_TEST
+
 static const char *const loading[] = {"init", "weight", "ffn_load", "alloc"};
 
 START_TEST(a_failed_start_frees_everything)
@@ -412,9 +451,9 @@ START_TEST(a_failed_start_frees_everything)
 }
 END_TEST
 
-static const char *const running[] = {"embed", "norm", "matmul", "rope-k",
-                                      "attention", "matmul+x", "ffn", "head",
-                                      "finish"};
+static const char *const running[] = {"embed",  "norm",      "matmul",
+                                      "rope-k", "attention", "matmul+x",
+                                      "ffn",    "head",      "finish"};
 
 START_TEST(a_failed_batch_is_finished)
 {
@@ -445,6 +484,8 @@ int main(void)
     tcase_add_test(core, a_tied_head_is_loaded_once);
     tcase_add_test(core, a_value_that_is_not_finite_is_named);
     tcase_add_test(core, tokens_outside_the_vocabulary_are_refused);
+    tcase_add_test(core, a_sequence_past_the_limit_is_refused);
+    tcase_add_test(core, what_only_some_models_need_is_asked_for_by_those);
     tcase_add_test(core, a_missing_slot_is_named);
     tcase_add_loop_test(core, a_failed_start_frees_everything, 0, 4);
     tcase_add_loop_test(core, a_failed_batch_is_finished, 0, 9);

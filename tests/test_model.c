@@ -42,116 +42,115 @@ static const struct {
     enum tw_status status;
     const char *words;
 } faults[] = {
-    {{.from = "\"model_type\": \"llama\"",
-      .to = "\"model_type\": \"opt9\""},
+    {{.from = "\"model_type\": \"llama\"", .to = "\"model_type\": \"opt9\""},
      TW_ERR_UNSUPPORTED,
-     "config.json: model_type 'opt9' is not supported; supported: llama, "
-     "llama_sparse_relu"},
-    {{.from = "\"model_type\": \"llama\"",
-      .to = "\"model_kind\": \"llama\""},
-     TW_ERR_FORMAT, "config.json: no field 'model_type'"},
-    {{.from = "\"hidden_act\": \"relu\", ",
-      .to = ""},
-     TW_ERR_FORMAT, "config.json: no field 'hidden_act'"},
-    {{.from = "\"relu\"",
-      .to = "\"frelu\""},
-     TW_ERR_UNSUPPORTED, "config.json: "},
-    {{.from = "\"relu\"",
-      .to = "\"frelu\""},
-     TW_ERR_UNSUPPORTED, "frelu"},
-    {{.from = "\"relu\"",
-      .to = "\"fatrelu\""},
+     "config.json: model_type 'opt9' is not supported; supported: arcee, "},
+    {{.from = "\"model_type\": \"llama\"", .to = "\"model_kind\": \"llama\""},
+     TW_ERR_FORMAT,
+     "config.json: no field 'model_type'"},
+    {{.from = "\"hidden_act\": \"relu\", ", .to = ""},
+     TW_ERR_FORMAT,
+     "config.json: no field 'hidden_act'"},
+    {{.from = "\"relu\"", .to = "\"frelu\""},
+     TW_ERR_UNSUPPORTED,
+     "config.json: "},
+    {{.from = "\"relu\"", .to = "\"frelu\""}, TW_ERR_UNSUPPORTED, "frelu"},
+    {{.from = "\"relu\"", .to = "\"fatrelu\""},
      TW_ERR_FORMAT,
      "no field 'hidden_act_param'"},
-    {{.from = "\"hidden_size\": 8, ",
-      .to = ""},
-     TW_ERR_FORMAT, "no field 'hidden_size'"},
-    {{.from = "\"hidden_size\": 8",
-      .to = "\"hidden_size\": 0"},
+    {{.from = "\"hidden_size\": 8, ", .to = ""},
+     TW_ERR_FORMAT,
+     "no field 'hidden_size'"},
+    {{.from = "\"hidden_size\": 8", .to = "\"hidden_size\": 0"},
      TW_ERR_FORMAT,
      "field 'hidden_size' is 0"},
-    {{.from = "\"hidden_size\": 8",
-      .to = "\"hidden_size\": -8"},
-     TW_ERR_FORMAT, "is -8"},
-    {{.from = "\"hidden_size\": 8",
-      .to = "\"hidden_size\": 8.5"},
+    {{.from = "\"hidden_size\": 8", .to = "\"hidden_size\": -8"},
+     TW_ERR_FORMAT,
+     "is -8"},
+    {{.from = "\"hidden_size\": 8", .to = "\"hidden_size\": 8.5"},
      TW_ERR_FORMAT,
      "field 'hidden_size' is not an integer"},
-    {{.from = "\"hidden_size\": 8",
-      .to = "\"hidden_size\": 4294967296"},
+    {{.from = "\"hidden_size\": 8", .to = "\"hidden_size\": 4294967296"},
      TW_ERR_FORMAT,
      "2^31-1"},
     {{.from = "\"num_hidden_layers\": 2",
       .to = "\"num_hidden_layers\": 2147483647"},
-     TW_ERR_MISMATCH, "num_hidden_layers 2147483647 but the checkpoint has"},
-    {{.from = "\"num_hidden_layers\": 2",
-      .to = "\"num_hidden_layers\": 3"},
-     TW_ERR_NOT_FOUND, "no tensor 'model.layers.2.input_layernorm.weight'"},
-    {{.from = "value_heads\": 1",
-      .to = "value_heads\": 3"},
-     TW_ERR_FORMAT, "cannot share"},
-    {{.from = "\"head_dim\": 4",
-      .to = "\"head_dim\": 3"},
-     TW_ERR_FORMAT, "odd"},
-    {{.from = "1e-5",
-      .to = "-1"},
-     TW_ERR_FORMAT, "rms_norm_eps"},
-    {{.from = "\"extra\": 0",
-      .to = "\"pretraining_tp\": 2"},
+     TW_ERR_MISMATCH,
+     "num_hidden_layers 2147483647 but the checkpoint has"},
+    {{.from = "\"num_hidden_layers\": 2", .to = "\"num_hidden_layers\": 3"},
+     TW_ERR_NOT_FOUND,
+     "no tensor 'model.layers.2.input_layernorm.weight'"},
+    {{.from = "value_heads\": 1", .to = "value_heads\": 3"},
+     TW_ERR_FORMAT,
+     "cannot share"},
+    {{.from = "\"head_dim\": 4", .to = "\"head_dim\": 3"},
+     TW_ERR_FORMAT,
+     "odd"},
+    {{.from = "1e-5", .to = "-1"}, TW_ERR_FORMAT, "rms_norm_eps"},
+    {{.from = "\"extra\": 0", .to = "\"pretraining_tp\": 2"},
      TW_ERR_UNSUPPORTED,
      "pretraining_tp 2"},
-    {{.from = "\"extra\": 0",
-      .to = "\"quantization_config\": {\"bits\": 4}"},
-     TW_ERR_UNSUPPORTED, "quantization_config"},
-    {{.from = "\"extra\": 0",
-      .to = "\"partial_rotary_factor\": 0.5"},
+    {{.from = "\"extra\": 0", .to = "\"quantization_config\": {\"bits\": 4}"},
+     TW_ERR_UNSUPPORTED,
+     "quantization_config"},
+    {{.from = "\"extra\": 0", .to = "\"partial_rotary_factor\": 0.5"},
      TW_ERR_UNSUPPORTED,
      "partial_rotary_factor 0.5"},
+    {{.from = "\"extra\": 0", .to = "\"rope_theta\": -1"},
+     TW_ERR_FORMAT,
+     "rope_theta"},
+    {{.from = "\"extra\": 0", .to = "\"rope_theta\": NaN"},
+     TW_ERR_FORMAT,
+     "rope_theta"},
+    {{.from = "\"extra\": 0", .to = "\"rope_scaling\": {\"type\": \"ntk9\"}"},
+     TW_ERR_UNSUPPORTED,
+     "rope_type 'ntk9' is not supported; supported: default, linear, dynamic, "
+     "llama3, yarn, longrope"},
     {{.from = "\"extra\": 0",
-      .to = "\"rope_theta\": -1"},
-     TW_ERR_FORMAT, "rope_theta"},
-    {{.from = "\"extra\": 0",
-      .to = "\"rope_theta\": NaN"},
-     TW_ERR_FORMAT, "rope_theta"},
-    {{.from = "\"extra\": 0",
-      .to = "\"rope_scaling\": {\"type\": \"yarn\"}"},
-     TW_ERR_UNSUPPORTED, "rope_type 'yarn' is not supported; supported: "},
+      .to = "\"rope_scaling\": {\"type\": \"longrope\", "
+            "\"short_factor\": [1]}"},
+     TW_ERR_FORMAT,
+     "rope_scaling.short_factor has 1 numbers, expected 2"},
     {{.from = "\"extra\": 0",
       .to = "\"rope_scaling\": {\"rope_type\": \"linear\"}"},
-     TW_ERR_FORMAT, "no field 'rope_scaling.factor'"},
+     TW_ERR_FORMAT,
+     "no field 'rope_scaling.factor'"},
     {{.from = "\"extra\": 0",
       .to = "\"rope_scaling\": {}, \"rope_parameters\": {}"},
-     TW_ERR_FORMAT, "both"},
-    {{.from = "\"extra\": 0",
-      .to = "\"rope_scaling\": 7"},
+     TW_ERR_FORMAT,
+     "both"},
+    {{.from = "\"extra\": 0", .to = "\"rope_scaling\": 7"},
      TW_ERR_FORMAT,
      "'rope_scaling' is not an object"},
-    {{.from = "\"vocab_size\": 10",
-      .to = "\"vocab_size\": 12"},
+    {{.from = "\"vocab_size\": 10", .to = "\"vocab_size\": 12"},
      TW_ERR_MISMATCH,
      "config.json: vocab_size 12 but model.embed_tokens.weight has 10 rows"},
-    {{.from = "\"extra\": 0",
-      .to = "\"attention_bias\": true"},
+    {{.from = "\"extra\": 0", .to = "\"attention_bias\": true"},
      TW_ERR_NOT_FOUND,
      "no tensor 'model.layers.0.self_attn.q_proj.bias'"},
-    {{.from = "\"extra\": 0",
-      .to = "\"mlp_bias\": true"},
+    {{.from = "\"extra\": 0", .to = "\"mlp_bias\": true"},
      TW_ERR_NOT_FOUND,
      "no tensor 'model.layers.0.mlp.gate_proj.bias'"},
-    {{.tensor = GATE, .type = ""}, TW_ERR_NOT_FOUND,
+    {{.tensor = GATE, .type = ""},
+     TW_ERR_NOT_FOUND,
      "model.safetensors: no tensor '" GATE "'"},
-    {{.tensor = GATE, .shape = "12,7"}, TW_ERR_MISMATCH,
+    {{.tensor = GATE, .shape = "12,7"},
+     TW_ERR_MISMATCH,
      "model.safetensors: tensor '" GATE "' has shape [12, 7], expected "
      "[12, 8]"},
-    {{.tensor = GATE, .shape = "96"}, TW_ERR_MISMATCH,
+    {{.tensor = GATE, .shape = "96"},
+     TW_ERR_MISMATCH,
      "has shape [96], expected [12, 8]"},
     {{.tensor = GATE, .type = "I32"}, TW_ERR_MISMATCH, "has type int32"},
     {{.tensor = GATE, .type = "F64"}, TW_ERR_MISMATCH, "has type F64"},
-    {{.tensor = GATE, .has_nan = 1}, TW_ERR_NUMERIC,
+    {{.tensor = GATE, .has_nan = 1},
+     TW_ERR_NUMERIC,
      "tensor '" GATE "' is not a finite number at [11, 7]"},
-    {{.tensor = "lm_head.weight", .type = ""}, TW_ERR_NOT_FOUND,
+    {{.tensor = "lm_head.weight", .type = ""},
+     TW_ERR_NOT_FOUND,
      "no tensor 'lm_head.weight'"},
-    {{.tensor = "model.norm.weight", .shape = "2,4"}, TW_ERR_MISMATCH,
+    {{.tensor = "model.norm.weight", .shape = "2,4"},
+     TW_ERR_MISMATCH,
      "has shape [2, 4], expected [8]"},
 };
 
@@ -167,8 +166,7 @@ END_TEST
 
 START_TEST(a_sound_model_has_its_facts)
 {
-    struct tiny_edit edit = {
-        .add = "model.layers.0.self_attn.q_proj.bias:8"};
+    struct tiny_edit edit = {.add = "model.layers.0.self_attn.q_proj.bias:8"};
     size_t at = 0;
     struct tw_model_memory memory;
     struct tw_model *m = open_tiny(&edit, &plain);
@@ -179,7 +177,7 @@ START_TEST(a_sound_model_has_its_facts)
     ck_assert_str_eq(m->activation.name, "relu");
     ck_assert_str_eq(m->activation_source, "config.json");
     ck_assert_str_eq(m->head_source, "lm_head.weight");
-    ck_assert_str_eq(m->rope_text, "theta 10000");
+    ck_assert_str_eq(m->position_text, "rope theta 10000");
     ck_assert_str_eq(m->dtype, "float32");
     ck_assert_int_eq(m->parameters, 2 * (16 + 128 + 64 + 288) + 160 + 8);
     ck_assert_int_eq(m->bytes, 4 * m->parameters);
@@ -230,9 +228,8 @@ START_TEST(the_activation_says_where_it_came_from)
     struct tw_error err = {0};
     struct tw_active apply;
     struct tiny_edit edit = {.from = "\"relu\"", .to = acts[_i].act};
-    struct tw_model_options options = {.threads = 2,
-                                       .activation = acts[_i].override,
-                                       .path = acts[_i].path};
+    struct tw_model_options options = {
+        .threads = 2, .activation = acts[_i].override, .path = acts[_i].path};
     if (acts[_i].apply) {
         TW_OK_OR_FAIL(tw_active_parse(acts[_i].apply, &apply, &err), err);
         options.apply = &apply;
@@ -288,8 +285,8 @@ START_TEST(the_release_may_be_plain_and_of_another_width)
     struct tw_error err = {0};
     struct tw_model *model;
     size_t at = 0;
-    struct tiny_edit edit = {
-        SPARSE_TYPE, .to = "\"model_type\": \"llama_sparse_relu\", "
+    struct tiny_edit edit = {SPARSE_TYPE,
+                             .to = "\"model_type\": \"llama_sparse_relu\", "
                            "\"sparsity_gated_mlp\": false"};
     struct tw_model *m = open_tiny(&edit, &plain);
     ck_assert(!m->is_gated && !m->layer[0].ffn.gate.data);
@@ -364,33 +361,44 @@ static const struct {
     const char *config, *text;
     float last; /* inv_freq[1] */
 } ropes[] = {
-    {"\"rope_theta\": 500000.0", "theta 500000", 0.0014142136f},
+    {"\"rope_theta\": 500000.0", "rope theta 500000", 0.0014142136f},
     {"\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e4}",
-     "theta 10000", 0.01f},
-    {"\"rope_scaling\": null", "theta 10000", 0.01f},
+     "rope theta 10000", 0.01f},
+    {"\"rope_scaling\": null", "rope theta 10000", 0.01f},
     {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 4.0}",
-     "theta 10000, linear x4", 0.0025f},
+     "rope theta 10000, linear x4", 0.0025f},
     /* Wave 628 between 400 and 1000: smooth = (1000/628.3 - 1) / 1.5. */
     {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
      "\"low_freq_factor\": 1, \"high_freq_factor\": 2.5, "
      "\"original_max_position_embeddings\": 1000}",
-     "theta 10000, llama3 x8", 0.004700705f},
+     "rope theta 10000, llama3 x8", 0.004700705f},
     /* Wave 628 above 100 (all of it scaled), and below 4000 (none). */
     {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
      "\"low_freq_factor\": 1, \"high_freq_factor\": 4, "
      "\"original_max_position_embeddings\": 100}",
-     "theta 10000, llama3 x8", 0.00125f},
+     "rope theta 10000, llama3 x8", 0.00125f},
     {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
      "\"low_freq_factor\": 1, \"high_freq_factor\": 4, "
      "\"original_max_position_embeddings\": 16000}",
-     "theta 10000, llama3 x8", 0.01f},
+     "rope theta 10000, llama3 x8", 0.01f},
+    {"\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 4.0}",
+     "rope theta 10000, dynamic x4", 0.01f},
+    /* 32 turns and 1 over 1024 positions: dimensions 0.35 and 1.11, cut to 0
+     * and 2, so that half of frequency 1 is divided. */
+    {"\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+     "\"original_max_position_embeddings\": 1024}",
+     "rope theta 10000, yarn x4", 0.00625f},
+    {"\"rope_scaling\": {\"type\": \"longrope\", "
+     "\"short_factor\": [1, 4], \"long_factor\": [1, 9], "
+     "\"original_max_position_embeddings\": 16}",
+     "rope theta 10000, longrope x2", 0.0025f},
 };
 
 START_TEST(rope_frequencies_follow_the_config)
 {
     struct tiny_edit edit = {.from = "\"extra\": 0", .to = ropes[_i].config};
     struct tw_model *m = open_tiny(&edit, &plain);
-    ck_assert_str_eq(m->rope_text, ropes[_i].text);
+    ck_assert_str_eq(m->position_text, ropes[_i].text);
     ck_assert(fabsf(m->rope.inv_freq[1] / ropes[_i].last - 1) < 1e-5f);
     tw_model_close(m);
 }

@@ -18,8 +18,9 @@
 #define LOSS_TOLERANCE 1e-5
 
 static const int64_t batches[][FIX_SEQS] = {
-    {1},          {7},     {63},      {64},   {65},
-    {5, 64, 186}, {1, 256}, {257},    {1, 1, 1, 63, 65, 124},
+    {1},      {7},   {63},
+    {64},     {65},  {5, 64, 186},
+    {1, 256}, {257}, {1, 1, 1, 63, 65, 124},
 };
 static const int64_t widths[] = {8, 63, 64, 72, 128, 384};
 static const enum tw_dtype dtypes[] = {TW_F32, TW_BF16, TW_F16};
@@ -106,8 +107,8 @@ static void check_norm(struct pair *pair, int64_t width, enum tw_dtype dtype,
 {
     int64_t count = pair->fix.batch.rows * width;
     float *x = fix_floats(count, 3);
-    struct tw_norm norm = {.kind = kind, .eps = 1e-5f,
-                           .weight = fix_matrix(dtype, 1, width, 1)};
+    struct tw_norm norm = {
+        .kind = kind, .eps = 1e-5f, .weight = fix_matrix(dtype, 1, width, 1)};
     if (kind == TW_NORM_LAYER)
         norm.bias = fix_matrix(dtype, 1, width, 1);
     ON_BOTH(pair, count, ELEMENT_TOLERANCE,
@@ -116,6 +117,108 @@ static void check_norm(struct pair *pair, int64_t width, enum tw_dtype dtype,
     fix_matrix_fini(&norm.bias);
     tw_free(x);
 }
+
+/* Groups of their own (heads), one weight for all or a row for each, no weight,
+ * and an offset. */
+START_TEST(grouped_norm_matches_reference)
+{
+    static const struct {
+        int64_t groups, width;
+        bool is_each, has_weight;
+        float offset;
+    } cases[] = {{4, 16, false, true, 1},
+                 {3, 20, true, true, 0},
+                 {1, 72, false, false, 0},
+                 {2, 33, true, true, 1}};
+    struct pair *pair = pair_start(_i, 11);
+    for (int c = 0; c < COUNT(cases); c++) {
+        int64_t width = cases[c].groups * cases[c].width;
+        int64_t count = pair->fix.batch.rows * width;
+        int64_t rows = cases[c].is_each ? cases[c].groups : 1;
+        float *x = fix_floats(count, 3);
+        struct tw_norm norm = {.kind = c % 2 ? TW_NORM_LAYER : TW_NORM_RMS,
+                               .eps = 1e-5f,
+                               .offset = cases[c].offset,
+                               .groups = cases[c].groups};
+        if (cases[c].has_weight) {
+            norm.weight = fix_matrix(TW_BF16, rows, cases[c].width, 1);
+            norm.bias = fix_matrix(TW_F32, rows, cases[c].width, 1);
+        }
+        ON_BOTH(pair, count, ELEMENT_TOLERANCE,
+                ops->norm(ctx, y, x, width, &norm, &err));
+        fix_matrix_fini(&norm.weight);
+        fix_matrix_fini(&norm.bias);
+        tw_free(x);
+    }
+    pair_end(pair);
+}
+END_TEST
+
+static enum tw_status run_positions(const struct tw_ops *ops, void *ctx,
+                                    float *y, const float *x, int64_t count,
+                                    const struct tw_matrix *m,
+                                    struct tw_error *err)
+{
+    struct tw_weight *w;
+    memcpy(y, x, (size_t)count * sizeof *y);
+    enum tw_status status = ops->weight_load(ctx, m, &w, err);
+    if (status == TW_OK) {
+        status = ops->positions(ctx, y, w, 2, err);
+        ops->weight_free(ctx, w);
+    }
+    return status;
+}
+
+START_TEST(positions_match_reference)
+{
+    for (int w = 0; w < COUNT(widths); w++)
+        for (int d = 0; d < COUNT(dtypes); d++) {
+            struct pair *pair = pair_start(_i, 11);
+            struct tw_matrix m = fix_matrix(dtypes[d], 260, widths[w], 1);
+            int64_t count = pair->fix.batch.rows * widths[w];
+            float *x = fix_floats(count, 1);
+            ON_BOTH(pair, count, 0,
+                    run_positions(ops, ctx, y, x, count, &m, &err));
+            fix_matrix_fini(&m);
+            tw_free(x);
+            pair_end(pair);
+        }
+}
+END_TEST
+
+START_TEST(a_position_without_embedding_is_named)
+{
+    struct pair *pair = pair_start(4, 11); /* 65 rows */
+    struct tw_matrix m = fix_matrix(TW_F32, 66, 8, 1);
+    float *x = fix_floats(65 * 8, 1);
+    for (int b = 0; b < 2; b++) {
+        struct tw_error err = {0};
+        struct fix_backend *be = b ? &pair->ref : &pair->cpu;
+        float *y = fix_poison(65 * 8);
+        TW_FAILS_WITH(run_positions(be->ops, be->ctx, y, x, 65 * 8, &m, &err),
+                      TW_ERR_MISMATCH, "position 66 has no embedding", err);
+        tw_free(y);
+    }
+    fix_matrix_fini(&m);
+    tw_free(x);
+    pair_end(pair);
+}
+END_TEST
+
+START_TEST(add_matches_reference)
+{
+    struct pair *pair = pair_start(_i, 11);
+    for (int w = 0; w < COUNT(widths); w++) {
+        int64_t count = pair->fix.batch.rows * widths[w];
+        float *x = fix_floats(count, 1), *part = fix_floats(count, 1);
+        ON_BOTH(pair, count, ELEMENT_TOLERANCE,
+                ops->add(ctx, y, x, part, widths[w], 0.3f, &err));
+        tw_free(x);
+        tw_free(part);
+    }
+    pair_end(pair);
+}
+END_TEST
 
 START_TEST(norm_matches_reference)
 {
@@ -198,12 +301,13 @@ START_TEST(rope_matches_reference)
 {
     struct pair *pair = pair_start(_i, 11);
     const struct tw_batch *batch = &pair->fix.batch;
-    for (int h = 0; h < 2 * COUNT(heads); h++) {
-        const struct heads *at = &heads[h / 2];
+    for (int h = 0; h < 4 * COUNT(heads); h++) {
+        const struct heads *at = &heads[h / 4];
         float inv_freq[64];
         struct tw_rope rope = {.dims = h % 2 ? at->head_dim / 2 : at->head_dim,
                                .inv_freq = inv_freq,
-                               .scale = h % 2 ? 1.25f : 1};
+                               .scale = h % 2 ? 1.25f : 1,
+                               .is_interleaved = h / 2 % 2};
         for (int64_t i = 0; i < rope.dims / 2; i++)
             inv_freq[i] = powf(1e4f, -(float)(2 * i) / (float)rope.dims);
         int64_t count = batch->rows * at->heads * at->head_dim;
@@ -232,13 +336,20 @@ static void check_attention(struct pair *pair, const struct tw_attention *how)
 
 START_TEST(attention_matches_reference)
 {
-    static const float slopes[] = {0.5f, 0.25f, 0.125f, 0.0625f, 1, 0.03125f};
+    static const float slopes[] = {0.5f, 0.7f, 0.125f, 0.0625f, 1, 0.03125f};
     static const struct {
         int64_t window;
         float soft_cap;
         bool is_alibi;
-    } modes[] = {{0, 0, false}, {1, 0, false},  {50, 0, false}, {64, 0, true},
-                 {0, 2, false}, {130, 5, true}, {0, 0, true}};
+        float alibi_bf16;
+    } modes[] = {{.window = 0},
+                 {.window = 1},
+                 {.window = 50},
+                 {.window = 64, .is_alibi = true},
+                 {.soft_cap = 2},
+                 {.window = 130, .soft_cap = 5, .is_alibi = true},
+                 {.is_alibi = true},
+                 {.is_alibi = true, .alibi_bf16 = 0.3f}};
     struct pair *pair = pair_start(_i, 11);
     for (int h = 0; h < COUNT(heads); h++)
         for (int m = 0; m < COUNT(modes); m++) {
@@ -249,7 +360,8 @@ START_TEST(attention_matches_reference)
                 .scale = 1 / sqrtf((float)heads[h].head_dim),
                 .window = modes[m].window,
                 .soft_cap = modes[m].soft_cap,
-                .alibi = modes[m].is_alibi ? slopes : NULL};
+                .alibi = modes[m].is_alibi ? slopes : NULL,
+                .alibi_bf16 = modes[m].alibi_bf16};
             check_attention(pair, &how);
         }
     pair_end(pair);
@@ -266,8 +378,11 @@ START_TEST(long_attention_matches_reference)
     fix_batch_init(&pair->fix, length, 11);
     pair->cpu = fix_start(&tw_ops_cpu, 2, 0, &pair->fix);
     pair->ref = fix_start(&tw_ops_ref, 1, 0, &pair->fix);
-    struct tw_attention how = {.heads = 1, .kv_heads = 1, .head_dim = 20,
-                               .scale = 0.3f, .window = windows[_i]};
+    struct tw_attention how = {.heads = 1,
+                               .kv_heads = 1,
+                               .head_dim = 20,
+                               .scale = 0.3f,
+                               .window = windows[_i]};
     check_attention(pair, &how);
     pair_end(pair);
 }
@@ -278,8 +393,7 @@ START_TEST(act_mul_matches_reference)
     struct pair *pair = pair_start(_i % COUNT(batches), 11);
     for (int act = 0; act < TW_ACTS; act++) {
         struct tw_activation activation = {
-            .act = (enum tw_act)act,
-            .arg = act == TW_ACT_FATRELU ? 0.25f : 0};
+            .act = (enum tw_act)act, .arg = act == TW_ACT_FATRELU ? 0.25f : 0};
         for (int w = 0; w < COUNT(widths); w++) {
             int64_t count = pair->fix.batch.rows * widths[w];
             float *gate = fix_floats(count, w % 2 ? 9 : 2);
@@ -287,9 +401,9 @@ START_TEST(act_mul_matches_reference)
             gate[0] = w == 0 ? NAN : 0;
             gate[count - 1] = w == 0 ? INFINITY : -200;
             /* Relative to results up to 81 (relu2). */
-            ON_BOTH(pair, count, 5 * ELEMENT_TOLERANCE,
-                    ops->act_mul(ctx, y, gate, up, widths[w], &activation,
-                                 &err));
+            ON_BOTH(
+                pair, count, 5 * ELEMENT_TOLERANCE,
+                ops->act_mul(ctx, y, gate, up, widths[w], &activation, &err));
             tw_free(gate);
             tw_free(up);
         }
@@ -340,9 +454,9 @@ START_TEST(head_matches_reference)
     struct pair *pair = pair_start(_i / COUNT(head_rows), (int32_t)vocab);
     int64_t rows = pair->fix.batch.rows;
     const int64_t wanted[] = {rows - 1, 0, rows / 2};
-    struct head_run run = {
-        .rows = rows,
-        .matrix = fix_matrix(head_rows[at].dtype, vocab, width, 1),
+    struct head_run run = {.rows = rows,
+                           .matrix =
+                               fix_matrix(head_rows[at].dtype, vocab, width, 1),
         .head = {.soft_cap = head_rows[at].soft_cap,
                  .scale = head_rows[at].scale,
                  .logit_rows = 3,
@@ -375,8 +489,8 @@ START_TEST(head_without_wishes_does_nothing)
     struct tw_head head = {.scale = 1};
     struct tw_head_obs obs = {.nll = NULL};
     TW_OK_OR_FAIL(pair->cpu.ops->weight_load(pair->cpu.ctx, &m, &w, &err), err);
-    TW_OK_OR_FAIL(pair->cpu.ops->head_nll(pair->cpu.ctx, NULL, w, &head, &obs,
-                                          &err),
+    TW_OK_OR_FAIL(
+        pair->cpu.ops->head_nll(pair->cpu.ctx, NULL, w, &head, &obs, &err),
                   err);
     pair->cpu.ops->weight_free(pair->cpu.ctx, w);
     fix_matrix_fini(&m);
@@ -393,8 +507,8 @@ START_TEST(tokens_out_of_range_are_refused)
     struct head_run run = {.matrix = m, .head = {.scale = 1}, .x = y};
     for (int b = 0; b < 2; b++) {
         struct fix_backend *be = b ? &pair->ref : &pair->cpu;
-        TW_FAILS_WITH(run_embed(be->ops, be->ctx, y, &m, &err),
-                      TW_ERR_MISMATCH, "is not among", err);
+        TW_FAILS_WITH(run_embed(be->ops, be->ctx, y, &m, &err), TW_ERR_MISMATCH,
+                      "is not among", err);
         TW_FAILS_WITH(run_head(be->ops, be->ctx, y, &run, &err),
                       TW_ERR_MISMATCH, "is not among", err);
     }
@@ -411,7 +525,10 @@ int main(void)
     tcase_set_timeout(core, 120);
     int n = COUNT(batches);
     tcase_add_loop_test(core, embed_matches_reference, 0, n);
+    tcase_add_loop_test(core, positions_match_reference, 0, n);
     tcase_add_loop_test(core, norm_matches_reference, 0, n);
+    tcase_add_loop_test(core, grouped_norm_matches_reference, 0, n);
+    tcase_add_loop_test(core, add_matches_reference, 0, n);
     tcase_add_loop_test(core, matmul_matches_reference, 0, n);
     tcase_add_loop_test(core, rope_matches_reference, 0, n);
     tcase_add_loop_test(core, attention_matches_reference, 0, n);
@@ -422,6 +539,7 @@ int main(void)
     suite_add_tcase(suite, core);
     TCase *errors = tcase_create("Errors");
     tcase_add_test(errors, tokens_out_of_range_are_refused);
+    tcase_add_test(errors, a_position_without_embedding_is_named);
     suite_add_tcase(suite, errors);
     return tw_run_suite(suite);
 }

@@ -10,14 +10,15 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* One small model's slots in a row, on the given batch: embed, norm, q, k, v,
- * rope, attention, residual product, activation, loss head. */
+/* One small model's slots in a row, on the given batch: embed, positions, norm,
+ * q, k, v, norm of heads, rope of both kinds, attention, residual product, add,
+ * activation, loss head. */
 enum { WIDTH = 72, HEADS = 3, KV_HEADS = 1, DIM = 24, VOCAB = 2500 };
 enum { MATRICES = 5 };
 
 struct model {
     struct tw_matrix embed, q, kv, out, head;
-    struct tw_norm norm;
+    struct tw_norm norm, head_norm;
     float inv_freq[DIM / 2], slopes[HEADS];
 };
 
@@ -32,6 +33,9 @@ static void model_init(struct model *model, enum tw_dtype dtype)
         .head = fix_matrix(dtype, VOCAB, WIDTH, 1),
         .norm = {.kind = TW_NORM_RMS, .eps = 1e-5f,
                  .weight = fix_matrix(dtype, 1, WIDTH, 1)},
+        .head_norm = {.kind = TW_NORM_LAYER, .eps = 1e-5f, .offset = 1,
+                      .groups = HEADS,
+                      .weight = fix_matrix(dtype, HEADS, DIM, 1)},
         .slopes = {0.5f, 0.1f, 0.02f}};
     for (int i = 0; i < DIM / 2; i++)
         model->inv_freq[i] = powf(1e4f, -(float)i / (DIM / 2));
@@ -45,6 +49,7 @@ static void model_fini(struct model *model)
     fix_matrix_fini(&model->out);
     fix_matrix_fini(&model->head);
     fix_matrix_fini(&model->norm.weight);
+    fix_matrix_fini(&model->head_norm.weight);
 }
 
 struct buffers {
@@ -80,19 +85,29 @@ static enum tw_status attend(const struct tw_ops *ops, void *ctx,
                              struct tw_weight *const w[MATRICES],
                              struct tw_error *err)
 {
-    struct tw_rope rope = {DIM, model->inv_freq, 1};
-    struct tw_attention how = {.heads = HEADS, .kv_heads = KV_HEADS,
-                               .head_dim = DIM, .scale = 0.2f, .window = 90,
-                               .soft_cap = 20, .alibi = model->slopes};
+    struct tw_rope rope = {
+        .dims = DIM, .inv_freq = model->inv_freq, .scale = 1};
+    struct tw_rope pairs = rope;
+    pairs.is_interleaved = true;
+    struct tw_attention how = {.heads = HEADS,
+                               .kv_heads = KV_HEADS,
+                               .head_dim = DIM,
+                               .scale = 0.2f,
+                               .window = 90,
+                               .soft_cap = 20,
+                               .alibi = model->slopes};
     enum tw_status status = TW_OK;
     TRY(ops->norm(ctx, b->normed, b->x, WIDTH, &model->norm, err));
     TRY(ops->matmul(ctx, b->q, b->normed, w[1], NULL, NULL, err));
     TRY(ops->matmul(ctx, b->k, b->normed, w[2], NULL, NULL, err));
     TRY(ops->matmul(ctx, b->v, b->normed, w[2], NULL, NULL, err));
+    TRY(ops->norm(ctx, b->q, b->q, HEADS * DIM, &model->head_norm, err));
     TRY(ops->rope(ctx, b->q, HEADS, DIM, &rope, err));
+    TRY(ops->rope(ctx, b->q, HEADS, DIM, &pairs, err));
     TRY(ops->rope(ctx, b->k, KV_HEADS, DIM, &rope, err));
     TRY(ops->attention(ctx, b->y, b->q, b->k, b->v, &how, err));
     TRY(ops->matmul(ctx, b->x, b->y, w[3], NULL, b->x, err));
+    TRY(ops->add(ctx, b->x, b->x, b->y, WIDTH, 0.3f, err));
     return status;
 }
 
@@ -108,6 +123,7 @@ static enum tw_status pass(struct fix_backend *be, const struct model *model,
     struct tw_head_obs obs = {.nll = nll};
     enum tw_status status = TW_OK;
     TRY(ops->embed(ctx, b->x, w[0], 1, err));
+    TRY(ops->positions(ctx, b->x, w[0], 2, err));
     for (int layer = 0; layer < 2; layer++) {
         TRY(attend(ops, ctx, model, b, w, err));
         TRY(ops->act_mul(ctx, b->x, b->x, b->normed, WIDTH, &silu, err));

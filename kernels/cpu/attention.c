@@ -67,12 +67,30 @@ struct head_piece {
     struct twp_softmax state[TWP_BLOCK];
 };
 
+/* c bf16(slope * bf16(position)) on all rows' scores of these keys. */
+static void add_rounded_slopes(const struct head_piece *piece, int64_t key,
+                               int64_t keys)
+{
+    const struct tw_attention *how = piece->job->how;
+    float *s = piece->scratch[SLOT_S], bias[CHUNK];
+    for (int64_t i = 0; i < keys; i++)
+        bias[i] = how->alibi_bf16 *
+                  tw_round_bf16(how->alibi[piece->head] *
+                                tw_round_bf16((float)(key + i)));
+    for (int row = 0; row < piece->block->rows; row++)
+        for (int64_t i = 0; i < keys; i++)
+            s[row * keys + i] += bias[i];
+}
+
 /* Scores of keys [key, key + keys) to weights; O takes the rows' factors. */
 static void weigh(struct head_piece *piece, int64_t key, int64_t keys)
 {
     const struct tw_attention *how = piece->job->how;
     float *s = piece->scratch[SLOT_S], *o = piece->scratch[SLOT_O];
-    float slope = how->alibi ? how->alibi[piece->head] : 0.0f;
+    bool is_rounded = how->alibi && how->alibi_bf16 > 0;
+    float slope = how->alibi && !is_rounded ? how->alibi[piece->head] : 0.0f;
+    if (is_rounded)
+        add_rounded_slopes(piece, key, keys);
     for (int row = 0; row < piece->block->rows; row++) {
         int64_t query = piece->block->position + row;
         int64_t from = how->window > 0 ? query - how->window + 1 : 0;

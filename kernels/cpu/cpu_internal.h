@@ -147,19 +147,22 @@ void twp_cpu_weight_free(void *ctx, struct tw_weight *weight);
 void twp_weights_layer_end(struct twp_cpu *cpu);
 enum tw_status twp_cpu_embed(void *ctx, void *y, const struct tw_weight *w,
                              float scale, struct tw_error *err);
+enum tw_status twp_cpu_positions(void *ctx, void *y, const struct tw_weight *w,
+                                 int64_t first, struct tw_error *err);
 enum tw_status twp_cpu_norm(void *ctx, void *y, const void *x, int64_t width,
                             const struct tw_norm *norm, struct tw_error *err);
 enum tw_status twp_cpu_matmul(void *ctx, void *y, const void *x,
                               const struct tw_weight *w,
                               const struct tw_matrix *bias,
                               const void *residual, struct tw_error *err);
-enum tw_status twp_cpu_rope(void *ctx, void *x, int64_t heads,
-                            int64_t head_dim, const struct tw_rope *rope,
-                            struct tw_error *err);
+enum tw_status twp_cpu_rope(void *ctx, void *x, int64_t heads, int64_t head_dim,
+                            const struct tw_rope *rope, struct tw_error *err);
 enum tw_status twp_cpu_attention(void *ctx, void *y, const void *q,
                                  const void *k, const void *v,
                                  const struct tw_attention *attention,
                                  struct tw_error *err);
+enum tw_status twp_cpu_add(void *ctx, void *y, const void *x, const void *part,
+                           int64_t width, float scale, struct tw_error *err);
 enum tw_status twp_cpu_act_mul(void *ctx, void *y, const void *gate,
                                const void *up, int64_t width,
                                const struct tw_activation *activation,

@@ -18,6 +18,7 @@ struct tw_dense_ffn {
     int64_t d, f, ld; /* ld: f rounded up to 16 */
     int64_t max_rows;
     struct tw_activation activation;
+    bool is_up_activated;
     const struct twp_simd *simd;
     struct tw_threads *threads;
     float *gate, *up, *down;                /* gate NULL: plain */
@@ -56,6 +57,7 @@ enum tw_status tw_dense_ffn_create(const struct tw_ffn_desc *desc, int threads,
     ffn->ld = (f + 15) / 16 * 16;
     ffn->max_rows = max_rows;
     ffn->activation = desc->activation;
+    ffn->is_up_activated = desc->is_up_activated;
     ffn->simd = twp_simd_find();
     size_t room = (size_t)max_rows;
     ffn->a = tw_calloc(room, (size_t)ffn->ld * sizeof(float));
@@ -86,12 +88,14 @@ static void between(void *arg, int worker, int64_t piece)
     int64_t first = piece * ROWS_A_PIECE, d = ffn->d;
     int64_t last = first + ROWS_A_PIECE;
     for (int64_t r = first; r < last && r < ffn->rows; r++) {
-        float *a = ffn->a + r * ffn->ld;
+        float *a = ffn->a + r * ffn->ld, *u = ffn->u + r * ffn->ld;
         ffn->simd->activate(&ffn->activation, a,
                             ffn->gate ? ffn->gate_bias : ffn->up_bias, ffn->ld);
+        if (ffn->is_up_activated)
+            ffn->simd->activate(&ffn->activation, u, ffn->up_bias, ffn->ld);
         if (ffn->gate)
-            ffn->simd->multiply(a, a, ffn->u + r * ffn->ld, ffn->up_bias,
-                                ffn->ld);
+            ffn->simd->multiply(
+                a, a, u, ffn->is_up_activated ? NULL : ffn->up_bias, ffn->ld);
         float *y = ffn->y + r * d;
         const float *from = ffn->residual ? ffn->residual + r * d : NULL;
         if (from && from != y)

@@ -89,6 +89,7 @@ static enum tw_status make_copies(struct twp_ffn_call *call, bool is_dense,
         .up = {is_gated ? up : NULL, desc->up.dtype, ffn->width},
         .down = {ffn->copy[TWP_DOWN_ROWS].data, desc->down.dtype, ffn->width},
         .up_bias = ffn->up_bias,
+        .up_activation = desc->is_up_activated ? &desc->activation : NULL,
         .width = ffn->width};
     return TW_OK;
 }

@@ -1,6 +1,7 @@
 /* The dense path: rows that overflow, or all rows of a layer that isn't sparse.
  *
  *   a = act(x Wg^T + bg); h = a (x Wu^T + bu); y = residual + h Wd^T + bd
+ *   with is_up_activated h = a act(x Wu^T + bu)
  *
  * Shapes: the rows of a chunk, gathered; three products of panels (simd.h);
  * a and h [rows][d_ff] stay in the worker's memory. FLOPs: 6 d_model d_ff a
@@ -46,8 +47,12 @@ static void up_rows(const struct twp_ffn_call *call, struct twp_work *work,
             ffn->up_bias ? ffn->up_bias + tile * TWP_TILE : NULL;
         for (int64_t i = 0; i < rows; i++) {
             int64_t at = i * ffn->padded + tile * TWP_TILE;
-            call->simd->multiply(work->hid + at, work->act + at,
-                                 work->c + i * TWP_TILE, bias, TWP_TILE);
+            float *up = work->c + i * TWP_TILE;
+            if (ffn->desc.is_up_activated)
+                call->simd->activate(&ffn->desc.activation, up, bias, TWP_TILE);
+            call->simd->multiply(work->hid + at, work->act + at, up,
+                                 ffn->desc.is_up_activated ? NULL : bias,
+                                 TWP_TILE);
         }
     }
 }

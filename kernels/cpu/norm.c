@@ -1,6 +1,7 @@
 /* RMSNorm, y = w (x / sqrt(mean x^2 + eps)), and LayerNorm,
- * y = w ((x - mean) / sqrt(var + eps)) + b. Sums in double, in eight lanes
- * from the row's first column on: their order depends on the width alone. */
+ * y = w ((x - mean) / sqrt(var + eps)) + b, over a row or over each of its
+ * groups. Sums in double, in eight lanes from the group's first column on:
+ * their order depends on its width alone. */
 #include <config.h>
 
 #include "kernels/cpu/cpu_internal.h"
@@ -17,8 +18,10 @@ struct norm_job {
     const struct twp_cpu *cpu;
     float *y;
     const float *x, *weight, *bias;
-    int64_t width;
+    int64_t groups, width; /* width: of a group */
+    int64_t step;          /* floats from a group's weight to the next's */
     double eps;
+    float offset;
     enum tw_norm_kind kind;
 };
 
@@ -42,7 +45,8 @@ TWP_INLINE double sum_powers(const float *x, int64_t width, float centre,
 }
 
 TWP_CLONES
-static void norm_row(float *y, const float *x, const struct norm_job *job)
+static void norm_group(float *y, const float *x, const float *weight,
+                       const float *bias, const struct norm_job *job)
 {
     int64_t width = job->width;
     float centre = 0.0f;
@@ -53,10 +57,13 @@ static void norm_row(float *y, const float *x, const struct norm_job *job)
     for (int64_t i = 0; i < width; i += TWP_LANES) {
         twp_v16 v, w, b;
         twp_load_part(&v, x + i, width - i, 0.0f);
-        twp_load_part(&w, job->weight + i, width - i, 0.0f);
-        v = w * ((v - centre) * factor);
-        if (job->bias) {
-            twp_load_part(&b, job->bias + i, width - i, 0.0f);
+        v = (v - centre) * factor;
+        if (weight) {
+            twp_load_part(&w, weight + i, width - i, 0.0f);
+            v = (w + job->offset) * v;
+        }
+        if (bias) {
+            twp_load_part(&b, bias + i, width - i, 0.0f);
             v += b;
         }
         twp_store_part(y + i, &v, width - i);
@@ -68,18 +75,34 @@ static void norm_block(void *arg, int worker, int64_t piece)
     const struct norm_job *job = arg;
     const struct twp_block *block = &job->cpu->block[piece];
     (void)worker;
-    for (int64_t row = block->row; row < block->row + block->rows; row++)
-        norm_row(job->y + row * job->width, job->x + row * job->width, job);
+    for (int64_t i = 0; i < block->rows * job->groups; i++) {
+        int64_t at = (block->row * job->groups + i) * job->width;
+        int64_t own = i % job->groups * job->step;
+        norm_group(job->y + at, job->x + at,
+                   job->weight ? job->weight + own : NULL,
+                   job->bias ? job->bias + own : NULL, job);
+    }
 }
 
 enum tw_status twp_cpu_norm(void *ctx, void *y, const void *x, int64_t width,
                             const struct tw_norm *norm, struct tw_error *err)
 {
     struct twp_cpu *cpu = ctx;
-    assert(cpu->batch && norm->weight.data);
-    assert(norm->weight.rows * norm->weight.cols == width);
-    struct norm_job job = {.cpu = cpu, .y = y, .x = x, .width = width,
-                           .eps = (double)norm->eps, .kind = norm->kind};
+    int64_t groups = norm->groups ? norm->groups : 1;
+    const struct tw_matrix *weight = &norm->weight;
+    assert(cpu->batch && norm->kind != TW_NORM_NONE && width % groups == 0);
+    assert(!weight->data || (weight->cols == width / groups &&
+                             (weight->rows == 1 || weight->rows == groups)));
+    struct norm_job job = {
+        .cpu = cpu,
+        .y = y,
+        .x = x,
+        .groups = groups,
+        .width = width / groups,
+        .step = weight->data && weight->rows > 1 ? weight->cols : 0,
+        .eps = (double)norm->eps,
+        .offset = norm->offset,
+        .kind = norm->kind};
     enum tw_status status =
         twp_vector_f32(cpu, &norm->weight, SLOT_WEIGHT, &job.weight, err);
     if (status == TW_OK)

@@ -1,4 +1,5 @@
-/* Rotary embedding, half-split: (x_i, x_{i+d/2}) turns by position * freq_i.
+/* Rotary embedding, half-split: (x_i, x_{i+d/2}), or interleaved:
+ * (x_2i, x_{2i+1}), turns by position * freq_i.
  * As Hugging Face has it, the angle is a float product; cos and sin are taken
  * of that float, then scaled. */
 #include <config.h>
@@ -101,11 +102,22 @@ struct rope_job {
     float *x;
     int64_t heads, head_dim;
     const struct twp_rope_table *table;
+    bool is_interleaved;
 };
 
+static void turn_interleaved(float *x, const float *cosine, const float *sine,
+                             int64_t half)
+{
+    for (int64_t i = 0; i < half; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * cosine[i] - b * sine[i];
+        x[2 * i + 1] = b * cosine[i] + a * sine[i];
+    }
+}
+
 TWP_CLONES
-static void turn_head(float *x, const float *cosine, const float *sine,
-                      int64_t half)
+static void turn_half_split(float *x, const float *cosine, const float *sine,
+                            int64_t half)
 {
     for (int64_t i = 0; i < half; i += TWP_LANES) {
         twp_v16 a, b, c, s, turned;
@@ -130,14 +142,14 @@ static void rope_block(void *arg, int worker, int64_t piece)
         int64_t at = (block->position + i) * half;
         float *row = job->x + (block->row + i) * job->heads * job->head_dim;
         for (int64_t head = 0; head < job->heads; head++)
-            turn_head(row + head * job->head_dim, job->table->cos + at,
-                      job->table->sin + at, half);
+            (job->is_interleaved ? turn_interleaved : turn_half_split)(
+                row + head * job->head_dim, job->table->cos + at,
+                job->table->sin + at, half);
     }
 }
 
-enum tw_status twp_cpu_rope(void *ctx, void *x, int64_t heads,
-                            int64_t head_dim, const struct tw_rope *rope,
-                            struct tw_error *err)
+enum tw_status twp_cpu_rope(void *ctx, void *x, int64_t heads, int64_t head_dim,
+                            const struct tw_rope *rope, struct tw_error *err)
 {
     struct twp_cpu *cpu = ctx;
     struct twp_rope_table *table;
@@ -148,7 +160,8 @@ enum tw_status twp_cpu_rope(void *ctx, void *x, int64_t heads,
         status = table_grow(cpu, table, twp_longest_sequence(cpu), err);
     if (status != TW_OK)
         return status;
-    struct rope_job job = {cpu, x, heads, head_dim, table};
+    struct rope_job job = {cpu,      x,     heads,
+                           head_dim, table, rope->is_interleaved};
     tw_threads_run(cpu->threads, rope_block, &job, cpu->blocks);
     return TW_OK;
 }

@@ -63,9 +63,10 @@ struct twp_rows {
 };
 
 struct twp_sparse {
-    struct twp_rows up, down; /* up.data NULL: plain, h = a */
-    const float *up_bias;     /* [d_ff] or NULL */
-    int64_t width;            /* d_model rounded up to 32 */
+    struct twp_rows up, down;                  /* up.data NULL: plain, h = a */
+    const float *up_bias;                      /* [d_ff] or NULL */
+    const struct tw_activation *up_activation; /* of up too; NULL: none */
+    int64_t width;                             /* d_model rounded up to 32 */
 };
 
 struct twp_simd {
@@ -80,7 +81,7 @@ struct twp_simd {
     int (*pack)(const struct twp_pack *pack, float *c, const float *bias,
                 float *value, uint8_t *column, uint64_t bits[4],
                 uint8_t part[4]);
-    /* h[i] = a[i] * (x . W_up[neuron[i]] + bias), y += h[i] W_down^T[..], in
+    /* h[i] = a[i] * act(x . W_up[neuron[i]] + bias), y += h[i] W_down^T[..], in
      * the order of i; x and y in the orders of `order`. */
     void (*sparse)(const struct twp_sparse *sparse, const float *x, float *y,
                    const uint32_t *neuron, const float *a, float *h, int64_t n);

@@ -1,6 +1,7 @@
 /* The fused up and down pass over a row's packed entries: a body of simd_*.c.
  *
  *   h_i = a_i (x . W_up[n_i] + b_up[n_i]);  y += h_i W_down^T[n_i]
+ *   or, with up_activation, h_i = a_i act(x . W_up[n_i] + b_up[n_i])
  *
  * Shapes: x[width], y[width]; per entry one row of W_up and one of W_down^T.
  * FLOPs: 4 d_model an entry; bytes: 2 d_model sizeof an entry, from whatever
@@ -15,6 +16,7 @@
 #ifndef TW_KERNELS_CPU_SIMD_SPARSE_H
 #define TW_KERNELS_CPU_SIMD_SPARSE_H
 
+#include "kernels/cpu/simd_act.h"
 #include "kernels/cpu/simd_vector.h"
 
 /* Elements i .. i+2VW-1 of a stored row. */
@@ -169,6 +171,27 @@ static TWP_TARGET void up_pass(const struct twp_sparse *s, const float *x,
     }
 }
 
+/* The same with up activated, as the dense path rounds it: act(sum + bias),
+ * then times a. */
+static TWP_TARGET void up_pass_activated(const struct twp_sparse *s,
+                                         const float *x, const uint32_t *neuron,
+                                         const float *a, float *h, int64_t n)
+{
+    const char *row[4], *next[4];
+    for (int64_t i = 0, step; i < n; i += step) {
+        float sum[16] = {0};
+        step = n - i < 4 ? n - i : 4;
+        rows_of(&s->up, neuron, i, n, row);
+        rows_of(&s->up, neuron, i + step, n, next);
+        dots(s->up.dtype, (int)step, x, row, next, s->width, sum);
+        for (int64_t e = 0; s->up_bias && e < step; e++)
+            sum[e] += s->up_bias[neuron[i + e]];
+        activate(s->up_activation, sum, NULL, 16);
+        for (int64_t e = 0; e < step; e++)
+            h[i + e] = a[i + e] * sum[e];
+    }
+}
+
 static TWP_TARGET void down_pass(const struct twp_sparse *s, float *y,
                                  const uint32_t *neuron, const float *h,
                                  int64_t n)
@@ -188,7 +211,9 @@ static TWP_TARGET void sparse(const struct twp_sparse *s, const float *x,
                               float *y, const uint32_t *neuron, const float *a,
                               float *h, int64_t n)
 {
-    if (s->up.data)
+    if (s->up.data && s->up_activation)
+        up_pass_activated(s, x, neuron, a, h, n);
+    else if (s->up.data)
         up_pass(s, x, neuron, a, h, n);
     else
         memcpy(h, a, (size_t)n * sizeof *h);

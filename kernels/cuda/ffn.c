@@ -43,6 +43,10 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda': d_ff %lld is too large",
                             (long long)desc->d_ff);
+    if (desc->is_up_activated)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda' cannot activate the up projection "
+                            "too (dReLU)");
     return TW_OK;
 }
 

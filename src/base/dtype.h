@@ -26,6 +26,15 @@ static inline float tw_bf16_to_f32(uint16_t bits)
     return value;
 }
 
+/* A finite float rounded to bfloat16, ties to even. */
+static inline float tw_round_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits += 0x7fff + (bits >> 16 & 1);
+    return tw_bf16_to_f32((uint16_t)(bits >> 16));
+}
+
 /* IEEE half to float: exact, subnormals included. */
 float tw_f16_to_f32(uint16_t bits);
 

@@ -6,5 +6,5 @@ libbase_a_SOURCES = \
 	%reldir%/memory.c %reldir%/memory.h %reldir%/obs.c %reldir%/obs.h \
 	%reldir%/sha256.c %reldir%/sha256.h %reldir%/status.h \
 	%reldir%/strbuf.c %reldir%/strbuf.h %reldir%/threads.c \
-	%reldir%/threads.h
+	%reldir%/threads.h %reldir%/vocab.h
 libbase_a_CPPFLAGS = $(AM_CPPFLAGS) $(NETTLE_CFLAGS)

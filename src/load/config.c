@@ -7,21 +7,17 @@
 #include <assert.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "load/checkpoint.h"
+#include "load/config_internal.h"
 #include "load/load_internal.h"
 
 #define CONFIG_LIMIT (64u << 20)
 enum { SHOWN_BYTES = 200, FIELD_BYTES = 96 };
-
-struct tw_config {
-    char *file;   /* base name */
-    json_t *root; /* an object */
-    json_t *used; /* the top-level names looked up */
-};
 
 /* The name that starts at text, if it is one Python writes for a number. */
 static const char *python_number(const char *text, size_t left)
@@ -39,8 +35,7 @@ static void quote_numbers(struct tw_strbuf *out, const char *text, size_t size)
     bool in_string = false;
     size_t from = 0, i = 0;
     while (i < size) {
-        const char *name =
-            in_string ? NULL : python_number(text + i, size - i);
+        const char *name = in_string ? NULL : python_number(text + i, size - i);
         if (name) {
             tw_strbuf_append(out, text + from, i - from);
             tw_strbuf_printf(out, "\"%s\"", name);
@@ -111,8 +106,22 @@ void tw_config_close(struct tw_config *config)
         return;
     json_decref(config->root);
     json_decref(config->used);
+    json_decref(config->origins);
+    json_decref(config->entered_used);
+    json_decref(config->overridden);
+    tw_free(config->entered_name);
     tw_free(config->file);
     tw_free(config);
+}
+
+/* The member of an object or, by its number, of a list. */
+static json_t *member(json_t *json, const char *name)
+{
+    char *end;
+    if (json_is_object(json))
+        return json_object_get(json, name);
+    unsigned long at = strtoul(name, &end, 10);
+    return *end ? NULL : json_array_get(json, at);
 }
 
 /* Descends a dotted name. *value NULL: absent or null. A step into something
@@ -120,7 +129,8 @@ void tw_config_close(struct tw_config *config)
 static enum tw_status look_up(struct tw_config *config, const char *field,
                               json_t **value, struct tw_error *err)
 {
-    json_t *at = config->root;
+    json_t *at = config->entered ? config->entered : config->root;
+    json_t *used = config->entered ? config->entered_used : config->used;
     const char *part = field;
     char name[FIELD_BYTES];
     for (;;) {
@@ -128,13 +138,13 @@ static enum tw_status look_up(struct tw_config *config, const char *field,
         assert(length < sizeof name); /* names are the program's own */
         memcpy(name, part, length);
         name[length] = '\0';
-        if (!json_is_object(at))
+        if (!json_is_object(at) && !json_is_array(at))
             return tw_error_set(err, TW_ERR_FORMAT,
                                 "%s: field '%.*s' is not an object",
                                 config->file, (int)(part - field - 1), field);
         if (part == field)
-            json_object_set_new(config->used, name, json_true());
-        at = json_object_get(at, name);
+            json_object_set_new(used, name, json_true());
+        at = member(at, name);
         if (!at || json_is_null(at) || part[length] == '\0')
             break;
         part += length + 1;
@@ -196,6 +206,43 @@ bool tw_config_has(struct tw_config *config, const char *field)
 {
     json_t *value;
     return look_up(config, field, &value, NULL) == TW_OK && value;
+}
+
+bool tw_config_is_null(struct tw_config *config, const char *field)
+{
+    json_t *at = config->entered ? config->entered : config->root;
+    return json_is_null(json_object_get(at, field));
+}
+
+enum tw_status tw_config_length(struct tw_config *config, const char *field,
+                                size_t *length, struct tw_error *err)
+{
+    json_t *json;
+    enum tw_status status = look_up(config, field, &json, err);
+    if (status == TW_OK && json && !json_is_array(json))
+        status = wrong_type(config, field, "a list", err);
+    if (status == TW_OK)
+        *length = json ? json_array_size(json) : 0;
+    return status;
+}
+
+enum tw_status tw_config_enter(struct tw_config *config, const char *field,
+                               struct tw_error *err)
+{
+    json_t *json;
+    assert(!config->entered);
+    enum tw_status status = look_up_needed(config, field, &json, err);
+    if (status == TW_OK && !json_is_object(json))
+        status = wrong_type(config, field, "an object", err);
+    if (status != TW_OK)
+        return status;
+    config->entered_used = json_object();
+    config->entered_name = tw_strdup(field);
+    if (!config->entered_used || !config->entered_name)
+        return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
+                            config->file);
+    config->entered = json;
+    return TW_OK;
 }
 
 enum tw_status tw_config_int(struct tw_config *config, const char *field,
@@ -299,16 +346,40 @@ static void drop_character(struct shown *shown)
         last = (unsigned char)shown->text[--shown->size];
 }
 
-void tw_config_each(struct tw_config *config, tw_config_field_fn *fn, void *arg)
+void tw_config_override(struct tw_config *config, const char *field,
+                        const char *why)
+{
+    if (!config->overridden)
+        config->overridden = json_object();
+    json_object_set_new(config->overridden, field, json_string(why));
+}
+
+static void each_of(json_t *object, json_t *used, json_t *overridden,
+                    const char *prefix, tw_config_field_fn *fn, void *arg)
 {
     const char *name;
     json_t *value;
-    json_object_foreach(config->root, name, value) {
+    json_object_foreach(object, name, value)
+    {
+        struct tw_strbuf full = {0};
         struct shown shown = {.size = 0};
         size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
         if (json_dump_callback(value, show, &shown, flags) != 0)
             drop_character(&shown);
         shown.text[shown.size] = '\0';
-        fn(arg, name, shown.text, json_object_get(config->used, name) != NULL);
+        tw_strbuf_printf(&full, "%s%s%s", prefix, *prefix ? "." : "", name);
+        fn(arg, full.is_failed ? name : tw_strbuf_text(&full), shown.text,
+           json_object_get(used, name) != NULL,
+           json_string_value(json_object_get(overridden, name)));
+        tw_strbuf_fini(&full);
     }
+}
+
+void tw_config_each(struct tw_config *config, tw_config_field_fn *fn, void *arg)
+{
+    json_t *inner = config->overridden, *outer = config->entered ? NULL : inner;
+    each_of(config->root, config->used, outer, "", fn, arg);
+    if (config->entered)
+        each_of(config->entered, config->entered_used, inner,
+                config->entered_name, fn, arg);
 }

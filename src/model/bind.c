@@ -1,73 +1,11 @@
-/* What the files of the families share: sizes, the activation, and tensors
- * bound to matrices. */
+/* Tensors bound to matrices: by name, the embedding and its head. */
 #include <config.h>
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "model/family.h"
-
-enum tw_status twp_size(struct tw_model *model, const char *field,
-                        int64_t fallback, int64_t *value, struct tw_error *err)
-{
-    int64_t size;
-    struct tw_config *config = model->checkpoint.config;
-    enum tw_status status =
-        fallback ? tw_config_int_or(config, field, fallback, &size, err)
-                 : tw_config_int(config, field, &size, err);
-    if (status != TW_OK)
-        return status;
-    if (size < 1 || size > INT_MAX)
-        return tw_error_set(err, TW_ERR_FORMAT,
-                            "config.json: field '%s' is %lld, expected 1 to "
-                            "2^31-1",
-                            field, (long long)size);
-    *value = size;
-    return TW_OK;
-}
-
-/* "fatrelu" alone needs hidden_act_param. */
-static enum tw_status with_argument(struct tw_model *model, const char *name,
-                                    char *text, size_t size,
-                                    struct tw_error *err)
-{
-    double arg;
-    snprintf(text, size, "%s", name);
-    if (strcmp(name, "fatrelu") != 0)
-        return TW_OK;
-    enum tw_status status = tw_config_real(model->checkpoint.config,
-                                           "hidden_act_param", &arg, err);
-    if (status == TW_OK)
-        snprintf(text, size, "fatrelu:%.9g", arg);
-    return status;
-}
-
-enum tw_status twp_activation(struct tw_model *model,
-                              const struct tw_model_options *options,
-                              const char *name, const char *source,
-                              struct tw_error *err)
-{
-    char text[128];
-    struct tw_error cause = {0};
-    const char *wanted = options->activation;
-    if (wanted) {
-        snprintf(model->activation_source, sizeof model->activation_source,
-                 "override");
-        return tw_activation_parse(wanted, &model->activation, err);
-    }
-    enum tw_status status =
-        with_argument(model, name, text, sizeof text, err);
-    if (status != TW_OK)
-        return status;
-    snprintf(model->activation_source, sizeof model->activation_source, "%s",
-             source);
-    status = tw_activation_parse(text, &model->activation, &cause);
-    if (status != TW_OK)
-        return tw_error_set(err, status, "config.json: %s", cause.text);
-    return TW_OK;
-}
 
 static struct tw_matrix matrix_of(const struct tw_tensor *tensor)
 {
@@ -143,7 +81,7 @@ enum tw_status twp_embedding(struct tw_model *model, const char *embed,
                             (long long)model->vocab, embed,
                             (long long)tensor->shape[0]);
     enum tw_status status = twp_take(model, NULL, embed, model->vocab,
-                                     model->d_model, &model->embed, err);
+                                     model->d_embed, &model->embed, err);
     if (status != TW_OK)
         return status;
     if (is_tied) {
@@ -151,6 +89,6 @@ enum tw_status twp_embedding(struct tw_model *model, const char *embed,
         return TW_OK;
     }
     snprintf(model->head_source, sizeof model->head_source, "%s", head);
-    return twp_take(model, NULL, head, model->vocab, model->d_model,
+    return twp_take(model, NULL, head, model->vocab, model->d_embed,
                     &model->head, err);
 }

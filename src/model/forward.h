@@ -44,7 +44,8 @@ void tw_runner_destroy(struct tw_runner *runner);
 /* Runs one batch. obs[L], each made for batch->rows or more and for as many
  * probes as given; they are reset here. head NULL or head->nll NULL, and
  * logits NULL or without rows: the head is not computed. Returns TW_OK;
- * TW_ERR_MISMATCH for a token that is not in the vocabulary; TW_ERR_NUMERIC
+ * TW_ERR_MISMATCH for a token that is not in the vocabulary or a sequence that
+ * is longer than model->position_limit; TW_ERR_NUMERIC
  * naming layer, token and neuron where h is NaN or Inf (obs are then filled,
  * but not to be trusted); or the backend's error. */
 TW_MUST_USE enum tw_status

@@ -1,7 +1,7 @@
 /* How much memory a pass needs, for `info` and before a run. */
 #include <config.h>
 
-#include "model/model.h"
+#include "model/runner_internal.h"
 
 static int64_t widened(const struct tw_matrix *matrix)
 {
@@ -26,14 +26,14 @@ static int64_t obs_bytes(const struct tw_model *model, int64_t rows)
 void tw_model_memory(const struct tw_model *model, int64_t rows,
                      struct tw_model_memory *memory)
 {
-    int64_t heads = model->heads + model->kv_heads;
-    int64_t width = 2 * model->d_model + 2 * heads * model->head_dim;
+    int64_t width = twp_runner_width(model);
     *memory = (struct tw_model_memory){
-        .mapped_bytes = model->bytes,
+        .mapped_bytes = model->bytes - model->loaded_bytes,
+        .loaded_bytes = model->loaded_bytes,
+        .copied_bytes = model->owned_bytes,
         .widened_bytes = widened(&model->head),
         .layer_bytes = widened(&model->head),
-        .buffer_bytes =
-            rows * (width + model->d_ff) * (int64_t)sizeof(float),
+        .buffer_bytes = rows * (width + model->d_ff) * (int64_t)sizeof(float),
         .obs_bytes = obs_bytes(model, rows),
     };
     for (int64_t l = 0; l < model->layers; l++) {

@@ -1,7 +1,7 @@
-/* Rotary frequencies from config.json: `default`, `linear` and `llama3`
- * scaling, at the top level (rope_theta, rope_scaling) or, as newer files
- * have it, in rope_parameters. Computed in single precision and in the order
- * of the Hugging Face code, so that angles at far positions agree with it. */
+/* Rotary frequencies from config.json, at the top level (rope_theta,
+ * rope_scaling) or, as newer files have it, in rope_parameters. Computed in
+ * single precision and in the order of the Hugging Face code, so that angles at
+ * far positions agree with it. */
 #include <config.h>
 
 #include <math.h>
@@ -9,136 +9,103 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/family.h"
+#include "model/rope_internal.h"
 
-/* Published scaling of Llama 3.1: long waves by factor, short ones not. */
-struct llama3 {
-    double factor, low, high, context;
-};
-
-static const char *rope_field(char *text, size_t size, const char *object,
-                              const char *field)
+static const char *field_of(char *text, size_t size, const char *object,
+                            const char *field)
 {
     snprintf(text, size, "%s.%s", object, field);
     return text;
-}
-
-/* A positive number of the object. */
-static enum tw_status positive(struct tw_config *config, const char *object,
-                               const char *field, double *value,
-                               struct tw_error *err)
-{
-    char name[64];
-    rope_field(name, sizeof name, object, field);
-    enum tw_status status = tw_config_real(config, name, value, err);
-    if (status == TW_OK && !(*value > 0 && *value < 1e30))
-        return tw_error_set(err, TW_ERR_FORMAT,
-                            "config.json: field '%s' is %g, expected more "
-                            "than 0",
-                            name, *value);
-    return status;
-}
-
-static float scale_llama3(float freq, const struct llama3 *s)
-{
-    float wave = (float)(2 * 3.14159265358979323846) / freq;
-    float low = (float)(s->context / s->low);
-    float high = (float)(s->context / s->high);
-    float scaled = freq / (float)s->factor;
-    if (wave > low)
-        return scaled;
-    if (wave < high)
-        return freq;
-    float smooth = ((float)s->context / wave - (float)s->low) /
-                   (float)(s->high - s->low);
-    return (1 - smooth) * scaled + smooth * freq;
-}
-
-static enum tw_status read_llama3(struct tw_config *config, const char *object,
-                                  struct llama3 *s, struct tw_error *err)
-{
-    enum tw_status status =
-        positive(config, object, "factor", &s->factor, err);
-    if (status == TW_OK)
-        status = positive(config, object, "low_freq_factor", &s->low, err);
-    if (status == TW_OK)
-        status = positive(config, object, "high_freq_factor", &s->high, err);
-    if (status == TW_OK)
-        status = positive(config, object, "original_max_position_embeddings",
-                          &s->context, err);
-    if (status == TW_OK && s->high <= s->low)
-        status = tw_error_set(err, TW_ERR_FORMAT,
-                              "config.json: high_freq_factor is not above "
-                              "low_freq_factor");
-    return status;
 }
 
 /* How the object asks for the plain frequencies to be scaled. */
 static enum tw_status read_kind(struct tw_config *config, const char *object,
                                 const char **kind, struct tw_error *err)
 {
-    char name[64];
+    char name[80];
     const char *older;
-    enum tw_status status = tw_config_text_or(
-        config, rope_field(name, sizeof name, object, "type"), "default",
-        &older, err);
+    enum tw_status status =
+        tw_config_text_or(config, field_of(name, sizeof name, object, "type"),
+                          "default", &older, err);
     if (status == TW_OK)
         status = tw_config_text_or(
-            config, rope_field(name, sizeof name, object, "rope_type"), older,
+            config, field_of(name, sizeof name, object, "rope_type"), older,
             kind, err);
     return status;
 }
 
-static enum tw_status apply_kind(struct tw_model *model, const char *object,
-                                 const char *kind, struct tw_error *err)
+static enum tw_status plain_frequencies(int64_t dims, double theta,
+                                        float **inv_freq, struct tw_error *err)
 {
-    struct tw_config *config = model->checkpoint.config;
-    struct llama3 s = {.factor = 1};
-    bool is_llama3 = strcmp(kind, "llama3") == 0;
-    enum tw_status status = TW_OK;
-    if (strcmp(kind, "default") == 0)
-        return TW_OK;
-    if (is_llama3)
-        status = read_llama3(config, object, &s, err);
-    else if (strcmp(kind, "linear") == 0)
-        status = positive(config, object, "factor", &s.factor, err);
-    else
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "config.json: rope_type '%.60s' is not supported; "
-                            "supported: default, linear, llama3",
-                            kind);
-    if (status != TW_OK)
-        return status;
-    for (int64_t i = 0; i < model->rope.dims / 2; i++)
-        model->inv_freq[i] =
-            is_llama3 ? scale_llama3(model->inv_freq[i], &s)
-                      : model->inv_freq[i] / (float)s.factor;
-    size_t used = strlen(model->rope_text);
-    snprintf(model->rope_text + used, sizeof model->rope_text - used,
-             ", %s x%g", kind, s.factor);
-    return TW_OK;
-}
-
-static enum tw_status plain_frequencies(struct tw_model *model, double theta,
-                                        struct tw_error *err)
-{
-    int64_t dims = model->head_dim;
-    model->inv_freq = tw_alloc((size_t)dims / 2, sizeof *model->inv_freq);
-    if (!model->inv_freq)
+    float *freq = tw_alloc((size_t)dims / 2, sizeof *freq);
+    if (!freq)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for rope");
     for (int64_t i = 0; i < dims / 2; i++) {
         float exponent = (float)(2 * i) / (float)dims;
-        model->inv_freq[i] = 1.0f / (float)pow(theta, (double)exponent);
+        freq[i] = 1.0f / (float)pow(theta, (double)exponent);
     }
-    model->rope = (struct tw_rope){
-        .dims = dims, .inv_freq = model->inv_freq, .scale = 1};
-    snprintf(model->rope_text, sizeof model->rope_text, "theta %g", theta);
+    *inv_freq = freq;
     return TW_OK;
 }
 
-/* Which object holds the scaling, and the base of the frequencies. */
-static enum tw_status read_theta(struct tw_config *config, const char **object,
-                                 double *theta, struct tw_error *err)
+static void note_rope(struct tw_model *model, const struct twp_scaling *s,
+                      const char *kind)
+{
+    char *text = model->position_text;
+    size_t used = strlen(text), size = sizeof model->position_text;
+    used += (size_t)snprintf(text + used, size - used, "%stheta %g",
+                             used ? " " : "rope ", s->theta);
+    if (used < size && s->rope->dims != model->head_dim)
+        used += (size_t)snprintf(text + used, size - used, ", %lld of %lld",
+                                 (long long)s->rope->dims,
+                                 (long long)model->head_dim);
+    if (used < size && strcmp(kind, "default") != 0)
+        snprintf(text + used, size - used, ", %s x%g", kind, s->factor);
+}
+
+enum tw_status twp_rope_of(struct tw_model *model, const char *object,
+                           double theta, int64_t dims, struct tw_rope *rope,
+                           float **inv_freq, struct tw_error *err)
+{
+    struct tw_config *config = model->checkpoint.config;
+    const char *kind = "default";
+    char name[80];
+    enum tw_status status = TW_OK;
+    if (dims < 2 || dims % 2 != 0 || dims > model->head_dim)
+        return tw_error_set(err, TW_ERR_FORMAT,
+                            "config.json: %lld rotary dimensions of a "
+                            "head_dim of %lld: an odd number, or too many",
+                            (long long)dims, (long long)model->head_dim);
+    if (object)
+        status = tw_config_real_or(
+            config, field_of(name, sizeof name, object, "rope_theta"), theta,
+            &theta, err);
+    if (status == TW_OK && !(theta >= 1 && theta < 1e30))
+        status = tw_error_set(err, TW_ERR_FORMAT,
+                              "config.json: rope_theta is %g, expected at "
+                              "least 1",
+                              theta);
+    if (status == TW_OK && object)
+        status = read_kind(config, object, &kind, err);
+    if (status == TW_OK)
+        status = plain_frequencies(dims, theta, inv_freq, err);
+    if (status != TW_OK)
+        return status;
+    *rope = (struct tw_rope){.dims = dims, .inv_freq = *inv_freq, .scale = 1};
+    struct twp_scaling s = {.model = model,
+                            .object = object,
+                            .theta = theta,
+                            .rope = rope,
+                            .inv_freq = *inv_freq};
+    status = twp_rope_scale(&s, kind, err);
+    if (status == TW_OK)
+        note_rope(model, &s, kind);
+    return status;
+}
+
+/* Which object holds the scaling, and the base of the frequencies outside. */
+static enum tw_status find_object(struct tw_config *config, const char **object,
+                                  double *theta, struct tw_error *err)
 {
     bool has_older = tw_config_has(config, "rope_scaling");
     bool has_newer = tw_config_has(config, "rope_parameters");
@@ -147,50 +114,55 @@ static enum tw_status read_theta(struct tw_config *config, const char **object,
                             "config.json: both rope_scaling and "
                             "rope_parameters: which one holds?");
     *object = has_newer ? "rope_parameters" : "rope_scaling";
-    enum tw_status status =
-        tw_config_real_or(config, "rope_theta", 10000, theta, err);
-    if (status == TW_OK && has_newer)
-        status = tw_config_real_or(config, "rope_parameters.rope_theta", *theta,
-                                   theta, err);
-    if (status == TW_OK && !(*theta >= 1 && *theta < 1e30))
-        status = tw_error_set(err, TW_ERR_FORMAT,
-                              "config.json: rope_theta is %g, expected at "
-                              "least 1",
-                              *theta);
-    return status;
+    return tw_config_real_or(config, "rope_theta", *theta, theta, err);
 }
 
-static enum tw_status refuse_partial(struct tw_config *config,
-                                     struct tw_error *err)
-{
-    double part;
-    enum tw_status status =
-        tw_config_real_or(config, "partial_rotary_factor", 1, &part, err);
-    if (status == TW_OK && tw_config_has(config, "rope_parameters"))
-        status = tw_config_real_or(config,
-                                   "rope_parameters.partial_rotary_factor",
-                                   part, &part, err);
-    if (status == TW_OK && part != 1)
-        status = tw_error_set(err, TW_ERR_UNSUPPORTED,
-                              "config.json: partial_rotary_factor %g is not "
-                              "supported for this model_type",
-                              part);
-    return status;
-}
-
-enum tw_status twp_rope(struct tw_model *model, struct tw_error *err)
+/* The rotated dimensions: the family's, or a fraction of the head. */
+static enum tw_status find_dims(struct tw_model *model, const char *object,
+                                const struct twp_rope_rules *rules,
+                                int64_t *dims, struct tw_error *err)
 {
     struct tw_config *config = model->checkpoint.config;
-    const char *kind = "default", *object = "rope_scaling";
-    double theta = 0;
-    enum tw_status status = read_theta(config, &object, &theta, err);
+    double part = rules->fraction > 0 ? rules->fraction : 1;
+    char name[80];
+    *dims = rules->dims;
+    if (rules->dims > 0)
+        return TW_OK;
+    enum tw_status status =
+        tw_config_real_or(config, "partial_rotary_factor", part, &part, err);
+    if (status == TW_OK && tw_config_has(config, object))
+        status = tw_config_real_or(
+            config,
+            field_of(name, sizeof name, object, "partial_rotary_factor"), part,
+            &part, err);
+    if (status == TW_OK && rules->fraction == 0 && part != 1)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "config.json: partial_rotary_factor %g is not "
+                            "supported for this model_type",
+                            part);
+    if (status == TW_OK && !(part > 0 && part <= 1))
+        return tw_error_set(err, TW_ERR_FORMAT,
+                            "config.json: partial_rotary_factor %g is not "
+                            "between 0 and 1",
+                            part);
+    *dims = (int64_t)((double)model->head_dim * part);
+    return status;
+}
+
+enum tw_status twp_rope(struct tw_model *model,
+                        const struct twp_rope_rules *rules,
+                        struct tw_error *err)
+{
+    const char *object = NULL;
+    double theta = rules->theta > 0 ? rules->theta : 10000;
+    int64_t dims = 0;
+    enum tw_status status =
+        find_object(model->checkpoint.config, &object, &theta, err);
     if (status == TW_OK)
-        status = refuse_partial(config, err);
+        status = find_dims(model, object, rules, &dims, err);
     if (status == TW_OK)
-        status = read_kind(config, object, &kind, err);
-    if (status == TW_OK)
-        status = plain_frequencies(model, theta, err);
-    if (status == TW_OK)
-        status = apply_kind(model, object, kind, err);
+        status = twp_rope_of(model, object, theta, dims, &model->rope,
+                             &model->inv_freq, err);
+    model->rope.is_interleaved = rules->is_interleaved;
     return status;
 }

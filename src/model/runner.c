@@ -4,10 +4,47 @@
 #include "base/memory.h"
 #include "model/runner_internal.h"
 
+bool twp_is_added_directly(const struct tw_layer *layer,
+                           const struct tw_norm *out_norm)
+{
+    return out_norm->kind == TW_NORM_NONE && layer->residual_scale == 1;
+}
+
+bool twp_reads_stream(const struct tw_layer *layer)
+{
+    return layer->ffn_norm.kind == TW_NORM_NONE &&
+           (!layer->is_parallel || layer->attn_norm.kind == TW_NORM_NONE);
+}
+
+/* What some layer of the model needs. */
+struct needs {
+    bool norm, rope, ffn_in, part;
+};
+
+static struct needs find_needs(const struct tw_model *model)
+{
+    struct needs needs = {.norm = model->final_norm.kind != TW_NORM_NONE ||
+                                  model->embed_norm.kind != TW_NORM_NONE};
+    for (int64_t i = 0; i < model->layers; i++) {
+        const struct tw_layer *l = &model->layer[i];
+        needs.norm |= l->attn_norm.kind || l->ffn_norm.kind || l->q_norm.kind ||
+                      l->k_norm.kind || l->attn_out_norm.kind ||
+                      l->attn_sum_norm.kind || l->ffn_out_norm.kind ||
+                      l->ffn_sum_norm.kind;
+        needs.rope |= l->rope != NULL;
+        needs.ffn_in |= l->is_parallel && l->ffn_norm.kind != TW_NORM_NONE;
+        needs.part |= !twp_is_added_directly(l, &l->attn_out_norm) ||
+                      !twp_is_added_directly(l, &l->ffn_out_norm) ||
+                      twp_reads_stream(l);
+    }
+    return needs;
+}
+
 static enum tw_status check_slots(const struct tw_model *model,
                                   const struct tw_ops *ops,
                                   struct tw_error *err)
 {
+    struct needs needs = find_needs(model);
     const struct {
         const char *name;
         bool is_there;
@@ -19,10 +56,12 @@ static enum tw_status check_slots(const struct tw_model *model,
         {"start", ops->start != NULL},
         {"finish", ops->finish != NULL},
         {"embed", ops->embed != NULL},
-        {"norm", ops->norm != NULL},
+        {"positions", ops->positions || !model->positions.data},
+        {"norm", ops->norm || !needs.norm},
         {"matmul", ops->matmul != NULL},
-        {"rope", ops->rope != NULL || model->rope.dims == 0},
+        {"rope", ops->rope || !needs.rope},
         {"attention", ops->attention != NULL},
+        {"add", ops->add || !needs.part},
         {"ffn", ops->ffn != NULL},
         {"head_nll", ops->head_nll != NULL},
     };
@@ -53,11 +92,30 @@ static enum tw_status load_layer(struct tw_runner *r, int64_t number,
     return r->ops->ffn_load(r->ctx, &l->ffn, &to->ffn, err);
 }
 
+static enum tw_status load_ends(struct tw_runner *r, struct tw_error *err)
+{
+    const struct tw_model *model = r->model;
+    const struct {
+        const struct tw_matrix *matrix;
+        struct tw_weight **weight;
+    } parts[] = {{&model->embed_in, &r->embed_in},
+                 {&model->embed_out, &r->embed_out},
+                 {&model->positions, &r->positions}};
+    enum tw_status status = TW_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (status == TW_OK && parts[i].matrix->data)
+            status = r->ops->weight_load(r->ctx, parts[i].matrix,
+                                         parts[i].weight, err);
+    return status;
+}
+
 static enum tw_status load_weights(struct tw_runner *r, struct tw_error *err)
 {
     const struct tw_model *model = r->model;
     enum tw_status status =
         r->ops->weight_load(r->ctx, &model->embed, &r->embed, err);
+    if (status == TW_OK)
+        status = load_ends(r, err);
     if (status == TW_OK && model->head.data == model->embed.data)
         r->head = r->embed;
     else if (status == TW_OK)
@@ -77,23 +135,40 @@ static void free_buffers(struct tw_runner *r)
     r->rows = 0;
 }
 
+/* Floats of a row in each buffer; 0: the model does not need it. */
+static void find_widths(const struct tw_model *m, int64_t width[TW_BUFFERS])
+{
+    struct needs needs = find_needs(m);
+    int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+    width[TW_X] = width[TW_NORMED] = m->d_model;
+    width[TW_FFN_IN] = needs.ffn_in ? m->d_model : 0;
+    width[TW_PART] = needs.part ? m->d_model : 0;
+    width[TW_NARROW] = m->d_embed != m->d_model ? m->d_embed : 0;
+    width[TW_Q] = width[TW_MIXED] = q;
+    width[TW_K] = width[TW_V] = kv;
+}
+
+int64_t twp_runner_width(const struct tw_model *model)
+{
+    int64_t width[TW_BUFFERS], sum = 0;
+    find_widths(model, width);
+    for (int i = 0; i < TW_BUFFERS; i++)
+        sum += width[i];
+    return sum;
+}
+
 enum tw_status twp_runner_grow(struct tw_runner *r, int64_t rows,
                                struct tw_error *err)
 {
-    const struct tw_model *m = r->model;
-    const int64_t width[TW_BUFFERS] = {
-        [TW_X] = m->d_model,
-        [TW_NORMED] = m->d_model,
-        [TW_Q] = m->heads * m->head_dim,
-        [TW_K] = m->kv_heads * m->head_dim,
-        [TW_V] = m->kv_heads * m->head_dim,
-        [TW_MIXED] = m->heads * m->head_dim,
-    };
+    int64_t width[TW_BUFFERS];
+    find_widths(r->model, width);
     if (rows <= r->rows)
         return TW_OK;
     free_buffers(r);
     for (int i = 0; i < TW_BUFFERS; i++) {
         int64_t elements;
+        if (width[i] == 0)
+            continue;
         if (__builtin_mul_overflow(rows, width[i], &elements))
             return tw_error_set(err, TW_ERR_NOMEM,
                                 "a batch of %lld rows is too large",
@@ -158,6 +233,9 @@ void tw_runner_destroy(struct tw_runner *r)
     if (r->head != r->embed)
         free_weight(r, r->head);
     free_weight(r, r->embed);
+    free_weight(r, r->embed_in);
+    free_weight(r, r->embed_out);
+    free_weight(r, r->positions);
     r->ops->fini(r->ctx);
     tw_free(r->layer);
     tw_free(r);

@@ -18,6 +18,9 @@ struct tw_loaded {
 enum tw_buffer {
     TW_X,      /* the residual stream, [D] */
     TW_NORMED, /* [D] */
+    TW_FFN_IN, /* [D] normed for a parallel feed-forward part; as needed */
+    TW_PART,   /* [D] what a part adds, before it is added; as needed */
+    TW_NARROW, /* [E] before embed_in and after embed_out; as needed */
     TW_Q,      /* [H*head_dim] */
     TW_K,      /* [kv_heads*head_dim] */
     TW_V,      /* [kv_heads*head_dim] */
@@ -29,11 +32,22 @@ struct tw_runner {
     const struct tw_model *model;
     const struct tw_ops *ops;
     void *ctx;
-    struct tw_loaded *layer; /* [L] */
-    struct tw_weight *embed, *head; /* tied: the same */
+    struct tw_loaded *layer;                            /* [L] */
+    struct tw_weight *embed, *head;                     /* tied: the same */
+    struct tw_weight *embed_in, *embed_out, *positions; /* NULL: none */
     void *buffer[TW_BUFFERS];
-    int64_t rows;         /* that the buffers hold */
+    int64_t rows; /* that the buffers hold */
 };
+
+/* What a layer's part gives is added by the product itself unless something
+ * stands between: a norm, a factor. */
+bool twp_is_added_directly(const struct tw_layer *layer,
+                           const struct tw_norm *out_norm);
+/* Does the feed-forward part read the residual stream itself? */
+bool twp_reads_stream(const struct tw_layer *layer);
+
+/* Floats of a row in all the buffers that the model needs. */
+int64_t twp_runner_width(const struct tw_model *model);
 
 /* Room for batches of `rows` rows. */
 TW_MUST_USE enum tw_status twp_runner_grow(struct tw_runner *runner,

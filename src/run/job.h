@@ -45,6 +45,7 @@ struct tw_job {
     struct tw_corpus corpus;
     int64_t *file_tokens; /* [corpus.files] text tokens of each */
     struct tw_batch_options text;
+    char warning[160]; /* on -c, stored as tag "warning.positions"; or "" */
     struct tw_batches *batches;
     struct tw_facts facts;
     struct tw_threads *pool; /* for recording */

@@ -89,6 +89,9 @@ enum tw_status tw_job_put_definitions(struct tw_job *s, struct tw_error *err)
 enum tw_status tw_job_put_tags(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
+    if (*s->warning)
+        status = tw_store_put_tag(s->store, s->run, "warning.positions",
+                                  s->warning, err);
     for (int i = 0; i < s->o->n_tags && status == TW_OK; i++) {
         char key[TW_MAX_TAG + 1];
         status = tw_rules_tag(s->o->tags[i], key, err);

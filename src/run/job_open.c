@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "run/tokenizer_of.h"
 
 double tw_job_clock(void)
 {
@@ -87,9 +88,9 @@ static enum tw_status open_tokenizer(struct tw_job *s, struct tw_error *err)
             length < 4 || strcmp(s->o->files[i] + length - 4, ".npy") != 0;
     }
     struct tw_error own = {0};
-    const char *directory =
-        s->o->tokenizer ? s->o->tokenizer : s->model->checkpoint.directory;
-    enum tw_status status = tw_tokenizer_open(directory, &s->tokenizer, &own);
+    const struct tw_checkpoint *c = &s->model->checkpoint;
+    enum tw_status status = tw_tokenizer_of(
+        s->o->tokenizer, c->gguf, c->directory, &s->tokenizer, &own);
     if (status == TW_ERR_NOT_FOUND && !is_needed && !s->o->tokenizer)
         return TW_OK;
     if (status != TW_OK)
@@ -100,7 +101,8 @@ static enum tw_status open_tokenizer(struct tw_job *s, struct tw_error *err)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "%s: tokenizer has id %lld, past the embedding's "
                             "%lld rows",
-                            directory, (long long)size - 1, (long long)vocab);
+                            s->o->tokenizer ? s->o->tokenizer : c->directory,
+                            (long long)size - 1, (long long)vocab);
     return TW_OK;
 }
 
@@ -141,20 +143,45 @@ static int64_t config_id(const struct tw_model *model, const char *field)
     return id;
 }
 
+static int64_t smaller(int64_t a, int64_t limit)
+{
+    return limit > 0 && limit < a ? limit : a;
+}
+
+/* -c, or what the model allows of 2048. Past positions that cannot be computed
+ * is an error; past those the model was made for a warning, which the run
+ * keeps. */
+static enum tw_status choose_ctx(struct tw_job *s, int64_t *ctx,
+                                 struct tw_error *err)
+{
+    const struct tw_model *model = s->model;
+    *ctx = s->o->ctx;
+    if (*ctx == 0)
+        *ctx =
+            smaller(smaller(2048, model->max_position), model->position_limit);
+    if (*ctx > smaller(*ctx, model->position_limit))
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "-c %lld is past the model's %lld positions: %s",
+                            (long long)*ctx, (long long)model->position_limit,
+                            model->limit_reason);
+    if (*ctx > smaller(*ctx, model->max_position)) {
+        snprintf(s->warning, sizeof s->warning,
+                 "-c %lld is past the %lld positions the model was made for",
+                 (long long)*ctx, (long long)model->max_position);
+        tw_log(TW_LOG_WARNING, "%s", s->warning);
+    }
+    return TW_OK;
+}
+
 static enum tw_status choose_text(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model *model = s->model;
-    int64_t ctx = s->o->ctx;
-    if (ctx == 0)
-        ctx = model->max_position < 2048 ? model->max_position : 2048;
-    if (ctx > model->max_position)
-        tw_log(TW_LOG_WARNING,
-               "-c %lld is past the %lld positions the model was made for",
-               (long long)ctx, (long long)model->max_position);
+    int64_t ctx;
     int32_t bos;
-    enum tw_status status =
-        tw_rules_bos(&s->rules, s->o->compare ? NULL : s->tokenizer,
-                     config_id(s->model, "bos_token_id"), &bos, err);
+    enum tw_status status = choose_ctx(s, &ctx, err);
+    if (status == TW_OK)
+        status = tw_rules_bos(&s->rules, s->o->compare ? NULL : s->tokenizer,
+                              config_id(s->model, "bos_token_id"), &bos, err);
     if (status != TW_OK)
         return status;
     if (bos >= 0 && ctx < 2)

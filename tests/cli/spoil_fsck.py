@@ -129,6 +129,7 @@ spoils = {
     "dead = neurons that never fired": f"UPDATE layer_ SET dead = 384 WHERE {L}",
     "fired_once = neurons that fired once": f"UPDATE layer_ SET fired_once = -1 WHERE {L}",
     "always_on = neurons that always fired": f"UPDATE layer_ SET always_on = -1 WHERE {L}",
+    "rate_ counts the neurons by rate": one("rate_", "halvings", "neurons = neurons + 1"),
     "dead_curve = from first_fired": one("dead_curve_", "tokens_seen", "dead = -1"),
     "dead_curve has its points": f"DELETE FROM dead_curve_ WHERE {L} AND tokens_seen = 8",
     "ledger blocks hold every row": one("ledger_block_", "block_id", "rows = rows + 1", R),
