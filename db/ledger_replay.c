@@ -11,6 +11,10 @@
 #include "db/ledger_read.h"
 #include "db/store_internal.h"
 
+/* A block ends with the sequence that reaches TW_LEDGER_ROWS: a longer one than
+ * this is no program's, and each row takes memory in every layer. */
+enum { MAX_ROWS = 1 << 22 };
+
 struct replay {
     struct tw_store *store;
     const struct twp_ledger_run *run;
@@ -91,6 +95,8 @@ static enum tw_status read_rows(struct replay *r, int64_t block,
 {
     enum tw_status status =
         twp_rows_read(r->store->db, r->run, block, true, &r->rows, err);
+    if (status == TW_OK && r->rows.rows > MAX_ROWS)
+        status = damaged(r, "too many rows", err);
     if (status == TW_OK)
         status = read_places(r, err);
     if (status != TW_OK)

@@ -10,7 +10,7 @@
 #include "base/obs.h"
 #include "run/fsck_internal.h"
 
-enum { BLOCKS = 64, MAX_WIDTH = 1 << 26 };
+enum { BLOCKS = 64, MAX_WIDTH = 1 << 22 };
 /* exp and sqrt may differ in the last bits between machines. */
 #define TOLERANCE 1e-12
 

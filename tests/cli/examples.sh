@@ -43,6 +43,10 @@ else
     skip "no sqlite3 shell"
 fi
 
+equal "plain Python" "$(python3 "$top/scripts/ledger.py" a.sqlite r examples 2 | tail -n +2)" \
+    "$(sql a.sqlite "SELECT layer, neuron, rank, sequence, position, value FROM examples
+    WHERE layer = 2" | tail -n +2)"
+
 # The same for other batches, checkpoints, kills and parts; without a ledger.
 claim "other batches" profile --db b.sqlite -b 90 -t 1 --checkpoint 0
 sql b.sqlite "$all" >b.txt
