@@ -58,8 +58,8 @@ static double cell_real(const struct tw_query *query, int column)
                : tw_query_real(query, column);
 }
 
-/* Rows of (place, value) into array[0 .. size); TW_ERR_FORMAT where one lies
- * outside or is negative. */
+/* Rows of (place, count, sum) into first and second, [size]; TW_ERR_FORMAT
+ * where one lies outside or is too large. */
 static enum tw_status read_counts(struct twp_fsck *f, const char *sql,
                                   int64_t def, int64_t layer, int64_t *first,
                                   int64_t *second, int64_t size,
@@ -67,6 +67,7 @@ static enum tw_status read_counts(struct twp_fsck *f, const char *sql,
 {
     struct tw_query *query;
     bool has_row = true;
+    int64_t limit = INT64_MAX / size; /* so that no total overflows */
     enum tw_status status = twp_fsck_query(f, sql, &query, err);
     if (status == TW_OK)
         status = tw_query_bind_int(query, ":def", def, err);
@@ -81,18 +82,19 @@ static enum tw_status read_counts(struct twp_fsck *f, const char *sql,
         status = tw_query_next(query, &has_row, err);
         if (status != TW_OK || !has_row)
             break;
-        int64_t at = tw_query_int(query, 0);
-        if (at < 0 || at >= size || tw_query_int(query, 1) < 0 ||
-            tw_query_int(query, 1) >= INT64_MAX / size) {
+        int64_t at = tw_query_int(query, 0), count = tw_query_int(query, 1);
+        int64_t sum = second ? tw_query_int(query, 2) : 0;
+        if (at < 0 || at >= size || count < 0 || count > limit ||
+            sum < -limit || sum > limit) {
             status =
                 tw_error_set(err, TW_ERR_FORMAT,
                              "definition %lld layer %lld: a count of %lld",
                              (long long)def, (long long)layer, (long long)at);
             break;
         }
-        first[at] = tw_query_int(query, 1);
+        first[at] = count;
         if (second)
-            second[at] = tw_query_int(query, 2);
+            second[at] = sum;
     }
     tw_query_close(query);
     return status;
