@@ -121,6 +121,8 @@ struct twp_column twp_column_find(const char *name)
 void twp_reader_unknown(struct twp_reader *r, const char *name)
 {
     /* ", NAME," in ", a, b,": names with commas are rare and only listed. */
+    if (!*name)
+        name = "(no name)";
     const char *list = tw_strbuf_text(&r->log->unknown);
     size_t length = strlen(name);
     for (const char *at = list; (at = strstr(at, name)); at++)

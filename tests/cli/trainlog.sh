@@ -80,6 +80,7 @@ bad "a short row" "row 2 has 1 columns, not 2" 'step,loss\n1\n'
 bad "an open quote" "a quote is not closed" 'step,loss\n1,"2\n'
 bad "two runs in a chart" "are the same: a file of one run" 'Step,a - loss,b - loss\n1,2,3\n'
 bad "NUL bytes" "not a text file" 'step,loss\n1,\0002\n'
+bad "a column without a name" "no row with a step" 'step,,x\n1,2,3\n'
 bad "deep nesting" "no JSON" "$(printf '%5000s' | tr ' ' '[')"
 refused "no such file" 1 "none.json" "$tw" import trainlog none.json --db bad.sqlite
 refused "nothing to import" 2 "trainlog FILE" "$tw" import lines.jsonl
