@@ -396,6 +396,20 @@ static enum tw_status check_output(const struct tw_merge_options *o,
     return TW_OK;
 }
 
+static enum tw_status delete_replaced(struct merge *m, struct tw_error *err)
+{
+    int64_t run;
+    struct tw_error absent = {0};
+    if (!m->o->replaced)
+        return TW_OK;
+    enum tw_status status =
+        tw_store_run_find(m->out, m->o->replaced, &run, &absent);
+    if (status == TW_ERR_NOT_FOUND)
+        return TW_OK;
+    return status == TW_OK ? tw_store_run_delete(m->out, run, err)
+                           : tw_error_set(err, status, "%s", absent.text);
+}
+
 static enum tw_status write_all(struct merge *m, struct tw_error *err)
 {
     enum tw_status status =
@@ -404,7 +418,9 @@ static enum tw_status write_all(struct merge *m, struct tw_error *err)
         status = tw_store_begin(m->out, err);
     if (status != TW_OK)
         return status;
-    status = merge_all(m, err);
+    status = delete_replaced(m, err);
+    if (status == TW_OK)
+        status = merge_all(m, err);
     if (status == TW_OK)
         status = tw_store_commit(m->out, err);
     if (status != TW_OK)

@@ -29,6 +29,7 @@ struct tw_profile_options {
     int n_files;
     const char *prompt, *compare; /* instead of files; else NULL */
     const char *db, *name;        /* name NULL: made from the model's */
+    const char *scratch;          /* folder to count in (tw_scratch_run) */
     bool is_resume, is_replace;
     int ctx; /* 0: min(2048, the model's limit) */
     int batch_tokens;
@@ -65,7 +66,8 @@ struct tw_profile_times {
 
 /* What main needs to say afterwards; strings are owned by the report. */
 struct tw_profile_report {
-    char name[256]; /* the run's name */
+    char name[256];  /* the run's name */
+    char writer[40]; /* this process in the run's row; "": not begun */
     bool is_complete;
     bool was_complete; /* --resume of a run that was complete already */
     bool is_stored;    /* false after a dry run */
