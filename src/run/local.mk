@@ -10,7 +10,7 @@ librun_a_SOURCES = \
 	%reldir%/record.h %reldir%/rules.c %reldir%/rules.h \
 	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_ledger.c %reldir%/job_open.c \
 	%reldir%/job_record.c
-librun_a_SOURCES += \
+librun_a_SOURCES += %reldir%/merge_corpora.c \
 	%reldir%/ranks.c %reldir%/ranks.h %reldir%/ranks_internal.h \
 	%reldir%/ranks_part.c %reldir%/ranks_run.c %reldir%/ranks_team.c \
 	%reldir%/ranks_wire.h %reldir%/scratch.c %reldir%/scratch.h
