@@ -11,4 +11,5 @@ include tests/analysis.mk
 include tests/load.mk
 include tests/text.mk
 include tests/model.mk
+include tests/run.mk
 include tests/cmd.mk

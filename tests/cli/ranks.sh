@@ -93,14 +93,47 @@ refused "standard input" 2 "reaches one rank only" \
 refused "--replace without MPI" 2 "can't talk" \
     env TW_RANK=0 TW_RANKS=2 "$tw" profile $options --replace
 
+echo "== Slurm's script, its commands played"
+mkdir bin
+cat >bin/srun <<'END'
+#!/bin/sh
+[ "$1" = --kill-on-bad-exit=0 ] && shift
+status=0
+for i in 0 1; do
+    SLURM_PROCID=$i SLURM_STEP_NUM_TASKS=2 "$@" || status=$?
+done
+exit $status
+END
+echo 'echo $LEFT' >bin/squeue
+echo 'echo "$@" >>requeued' >bin/scontrol
+chmod +x bin/*
+job() {
+    env PATH="$work/bin:$PATH" TWELLSCOPE="$tw" SLURM_JOB_ID=7 "$@" \
+        sh "$top/scripts/slurm-profile.sh" $options --db "$db" >/dev/null 2>>job.txt
+}
+db=j.sqlite
+job LEFT=0:01 MARGIN=1
+equal "no time left: requeued" "$? $(cat requeued)" "0 requeue 7"
+job LEFT=1-00:00:00
+equal "with time it is done" $? 0
+whole "two tasks" j.sqlite
+db=a.sqlite
+for i in 0 1 2; do
+    job LEFT=UNLIMITED SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_COUNT=3 \
+        SLURM_ARRAY_TASK_MIN=0
+    equal "job $i of an array" $? 0
+done
+whole "an array" a.sqlite
+refused "a job without --name" 2 "give --name RUN" sh "$top/scripts/slurm-profile.sh" -m x
+
 if ! command -v mpirun >/dev/null 2>&1 || ! [ -e "$(dirname "$tw")/twellscope-mpi.so" ]; then
     skip "mpirun: no Open MPI here"
     finish
     exit
 fi
 echo "== mpirun"
-mpi() {
-    timeout 60 mpirun --oversubscribe --bind-to none "$@"
+mpi() { # Open MPI keeps memory to its end
+    ASAN_OPTIONS=detect_leaks=0 timeout 60 mpirun --oversubscribe --bind-to none "$@"
 }
 mpi -n 4 "$tw" profile $options --db m.sqlite -v >out.txt 2>err.txt
 equal "four ranks end" $? 0
@@ -171,8 +204,8 @@ shift
 exec ip netns exec $b unshare --uts sh -c "hostname $b; \$*"
 END
 chmod +x agent.sh
-ip netns exec $a unshare --uts sh -c "hostname $a; exec timeout 60 mpirun -n 2 \
-    --host 10.123.45.1:1,10.123.45.2:1 --mca plm rsh --mca plm_rsh_agent '$work/agent.sh' \
+ip netns exec $a unshare --uts sh -c "hostname $a; ASAN_OPTIONS=detect_leaks=0 exec timeout 60 mpirun -n 2 \
+    -x ASAN_OPTIONS --host 10.123.45.1:1,10.123.45.2:1 --mca plm rsh --mca plm_rsh_agent '$work/agent.sh' \
     --mca oob_tcp_if_include twe0,twe1 --mca pml ob1 --mca btl tcp,self \
     --mca btl_tcp_if_include 10.123.45.0/30 '$tw' profile $options --db '$work/n.sqlite'" \
     >out.txt 2>err.txt

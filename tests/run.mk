@@ -1,0 +1,8 @@
+# Tests of run.
+if HAVE_CHECK
+check_PROGRAMS += tests/test_ranks
+TESTS += tests/test_ranks
+tests_test_ranks_SOURCES = tests/test_ranks.c tests/tw_check.h tests/tw_files.h
+tests_test_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_ranks_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
+endif
