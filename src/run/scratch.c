@@ -30,6 +30,15 @@ struct trip {
     bool is_left;   /* the file was there already */
 };
 
+/* A journal without its file must not meet another file of that name. */
+static void remove_journal(const char *path)
+{
+    struct tw_strbuf journal = {0};
+    tw_strbuf_printf(&journal, "%s-journal", path);
+    unlink(tw_strbuf_text(&journal));
+    tw_strbuf_fini(&journal);
+}
+
 /* One file for each database and run, so that --resume finds it again. */
 static enum tw_status choose_path(struct trip *t, struct tw_error *err)
 {
@@ -140,21 +149,12 @@ static enum tw_status copy_run(const char *from, const char *to,
     return status;
 }
 
-/* A file that was left and the run in --db must be one run. */
-static enum tw_status check_left(const struct trip *t, struct tw_error *err)
+/* Whether the file that was left is of the run in --db: a requeued job may have
+ * begun anew on another node, and come back. */
+static bool is_same_run(const struct trip *t)
 {
-    if (!t->o->is_resume)
-        return tw_error_set(err, TW_ERR_EXISTS,
-                            "%s is left of run '%s' that was killed: --resume "
-                            "goes on with it; or delete it",
-                            t->path, t->name);
-    size_t uuid = t->at_home ? strcspn(t->at_home, " ") : 0;
-    if (t->at_home && strncmp(t->at_home, t->at_start, uuid + 1) != 0)
-        return tw_error_set(err, TW_ERR_MISMATCH,
-                            "%s is not of the run '%s' in %s: delete one of "
-                            "them",
-                            t->path, t->name, t->o->db);
-    return TW_OK;
+    size_t uuid = t->at_home ? strcspn(t->at_home, " ") + 1 : 0;
+    return strncmp(t->at_home ? t->at_home : "", t->at_start, uuid) == 0;
 }
 
 /* A file without the run was left by a process killed before its first
@@ -164,10 +164,26 @@ static enum tw_status look_at_scratch(struct trip *t, struct tw_error *err)
     enum tw_status status = TW_OK;
     if (!t->o->is_replace)
         status = find_in_file(t->path, t->name, &t->at_start, err);
+    if (status != TW_OK)
+        return status;
+    if (t->at_start && !t->o->is_resume)
+        return tw_error_set(err, TW_ERR_EXISTS,
+                            "%s is left of run '%s' that was killed: --resume "
+                            "goes on with it; or delete it",
+                            t->path, t->name);
+    if (t->at_start && !is_same_run(t)) {
+        tw_log(TW_LOG_WARNING,
+               "%s: of another start of run '%s' than %s: deleted", t->path,
+               t->name, t->o->db);
+        tw_free(t->at_start);
+        t->at_start = NULL;
+    }
     t->is_left = t->at_start != NULL;
-    if (status == TW_OK && !t->is_left)
+    if (!t->is_left) {
         unlink(t->path);
-    return status;
+        remove_journal(t->path);
+    }
+    return TW_OK;
 }
 
 static enum tw_status fetch(struct trip *t, struct tw_error *err)
@@ -196,10 +212,9 @@ static enum tw_status depart(struct trip *t, struct tw_error *err)
                             "--replace or another --name",
                             o->db, t->name);
     status = look_at_scratch(t, err);
-    if (status == TW_OK && t->is_left)
-        return check_left(t, err);
-    return status == TW_OK && t->at_home && o->is_resume ? fetch(t, err)
-                                                         : status;
+    if (status == TW_OK && !t->is_left && t->at_home && o->is_resume)
+        status = fetch(t, err);
+    return status;
 }
 
 /* R1, R2. The scratch file stays where that fails. */
@@ -207,8 +222,10 @@ static enum tw_status bring_home(struct trip *t, struct tw_error *err)
 {
     struct tw_error own = {0};
     enum tw_status status = TW_ERR_EXISTS;
-    if (access(t->o->db, F_OK) != 0)
+    if (access(t->o->db, F_OK) != 0) {
+        remove_journal(t->o->db);
         status = tw_file_move_new(t->path, t->o->db, &own);
+    }
     if (status == TW_ERR_EXISTS) {
         for (int i = 0; i == 0 || (status == TW_ERR_BUSY && i < PATIENCE);
              i++) {

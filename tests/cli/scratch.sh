@@ -5,7 +5,7 @@
 python3 "$top/tests/cli/make_corpus.py" 60 300 7 c.jsonl
 options="-m $tiny -f c.jsonl -c 128 --name r --per-token"
 profile() {
-    "$tw" profile $options "$@" >/dev/null 2>&1
+    "$tw" profile $options "$@" >/dev/null 2>all.txt
 }
 # whole NAME DB: run r is there, as one process counts it, and nothing is left.
 whole() {
@@ -50,40 +50,54 @@ refused "resumed with another -c" 1 "not the same run" \
 whole "a refused --resume" home/b.sqlite
 
 # Killed: the file stays in the folder, and --resume finds it.
-killed() {
-    (exec "$tw" profile $options --db home/k.sqlite --scratch scratch -b 64 -t 1 \
-        --checkpoint 0 --resume >/dev/null 2>&1) &
-    pid=$!
+# wait_for_scratch: the run has begun.
+wait_for_scratch() {
     tries=0
-    until sql scratch/k.sqlite.* "SELECT tokens FROM run_info" 2>/dev/null | grep -q '[1-9]' ||
-        [ $tries = 100 ]; do
+    until ls scratch/k.sqlite.* >/dev/null 2>&1 || [ $tries = 200 ]; do
         sleep 0.02
         tries=$((tries + 1))
     done
+}
+slow="-b 16 -t 1 --checkpoint 0"
+killed() {
+    (exec "$tw" profile $options --db home/k.sqlite --scratch scratch $slow --resume \
+        >/dev/null 2>&1) &
+    pid=$!
+    wait_for_scratch
+    sleep 0.2
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
 }
 killed
-left=$(echo scratch/k.sqlite.*)
-if [ -e "$left" ]; then
-    refused "a file that is left is named" 1 "$left is left of run 'r'" \
+left=$(ls scratch | grep -v journal)
+if [ -n "$left" ]; then
+    refused "a file that is left is named" 1 "scratch/$left is left of run 'r'" \
         "$tw" profile $options --db home/k.sqlite --scratch scratch
     claim "--resume goes on with it" profile --db home/k.sqlite --scratch scratch --resume
     whole "killed and resumed" home/k.sqlite
 else
     skip "the run ended before it was killed"
 fi
+# What an earlier start left makes way for the run that is at home.
+rm -f home/k.sqlite
+killed
+left=$(ls scratch | grep -v journal)
+if [ -n "$left" ]; then
+    mv scratch/* .
+    profile --db home/k.sqlite --time-limit 0s
+    mv k.sqlite.* scratch
+    claim "left of an earlier start" profile --db home/k.sqlite --scratch scratch --resume
+    claim "and it says so" grep -q 'of another start of run' all.txt
+    whole "left of an earlier start" home/k.sqlite
+fi
+
 # Another took the run over at home meanwhile: refused, and both are kept.
 rm -f home/k.sqlite scratch/*
 profile --db home/k.sqlite --resume --time-limit 0s
-(exec "$tw" profile $options --db home/k.sqlite --scratch scratch -b 16 -t 1 --checkpoint 0 \
-    --resume >/dev/null 2>err.txt) &
+(exec "$tw" profile $options --db home/k.sqlite --scratch scratch $slow --resume \
+    >/dev/null 2>err.txt) &
 pid=$!
-tries=0
-until ls scratch/k.sqlite.* >/dev/null 2>&1 || [ $tries = 100 ]; do
-    sleep 0.02
-    tries=$((tries + 1))
-done
+wait_for_scratch
 profile --db home/k.sqlite --resume --time-limit 0s
 wait $pid
 equal "changed at home meanwhile" "$? $(grep -c "run 'r' was changed by another process; the run \
@@ -107,7 +121,7 @@ fi
 (exec "$tw" profile $options --db home/m.sqlite --scratch scratch -b 64 -t 1 >/dev/null 2>&1) &
 pid=$!
 cp one.sqlite home/m.sqlite.new
-"$tw" runs --db home/m.sqlite.new --rename r other
+"$tw" runs --db home/m.sqlite.new --rename r other 2>/dev/null
 mv home/m.sqlite.new home/m.sqlite
 wait $pid
 equal "a database that appeared meanwhile" "$? $(sql home/m.sqlite "SELECT count(*) FROM
