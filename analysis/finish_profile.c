@@ -71,6 +71,39 @@ static enum tw_status put_dead_curve(const struct twp_save *save, int def,
     return status;
 }
 
+/* How often a rate of fired in tokens can be doubled and not pass 1. */
+static int halvings_of(int64_t fired, int64_t tokens)
+{
+    int halvings = 0;
+    while (halvings < 62 && fired <= tokens >> (halvings + 1))
+        halvings++;
+    return halvings;
+}
+
+static enum tw_status put_rates(const struct twp_save *save, int def, int layer)
+{
+    const struct tw_profile *p = save->p;
+    const int64_t *fired = twp_probe(p, def, layer)->fired;
+    int64_t per_expert = p->config.width / p->config.experts;
+    int64_t neurons[64] = {0}; /* [0]: never; else by halvings + 1 */
+    struct tw_profile_totals totals;
+    tw_profile_totals(p, &totals);
+    if (totals.tokens == 0)
+        return TW_OK;
+    for (int64_t n = 0; n < p->config.width; n++) {
+        int64_t tokens = p->layer[layer].seen[n / per_expert];
+        neurons[fired[n] ? halvings_of(fired[n], tokens) + 1 : 0]++;
+    }
+    enum tw_status status = TW_OK;
+    for (int i = 0; i < 64 && !status; i++)
+        if (neurons[i])
+            status = tw_store_put(
+                save->store, TW_TABLE_RATE,
+                (int64_t[]){save->run, def, layer, i - 1, neurons[i]},
+                save->err);
+    return status;
+}
+
 static enum tw_status put_loss(const struct twp_save *save)
 {
     const struct tw_profile *p = save->p;
@@ -99,6 +132,8 @@ static enum tw_status put_all(const struct twp_save *save, int64_t total,
             status = put_derived(save, def, l);
             if (!status)
                 status = put_dead_curve(save, def, l, total, first);
+            if (!status)
+                status = put_rates(save, def, l);
         }
     return status ? status : put_loss(save);
 }

@@ -171,6 +171,13 @@ CREATE TABLE dead_curve_ (
   PRIMARY KEY (run_id, def_ord, layer, tokens_seen)
 ) WITHOUT ROWID;
 
+CREATE TABLE rate_ (       -- neurons by firing rate, made at the end of a run
+  run_id INTEGER NOT NULL, def_ord INTEGER NOT NULL, layer INTEGER NOT NULL,
+  halvings INTEGER NOT NULL,  -- k: rate in (2^-(k+1), 2^-k]; -1: never fired
+  neurons INTEGER NOT NULL,
+  PRIMARY KEY (run_id, def_ord, layer, halvings)
+) WITHOUT ROWID;
+
 CREATE TABLE document_ (   -- the corpus clock is made from these lengths
   run_id INTEGER NOT NULL, document INTEGER NOT NULL,
   rows INTEGER NOT NULL, sequences INTEGER NOT NULL,
@@ -320,6 +327,14 @@ SELECT r.run, d.active, c.layer, c.tokens_seen, c.dead
 FROM dead_curve_ c JOIN definition_ d USING (run_id, def_ord)
 JOIN run_ r USING (run_id);
 
+CREATE VIEW all_rate_histogram AS
+SELECT r.run, d.active, h.layer,
+  CASE WHEN h.halvings < 0 THEN 0.0 ELSE 0.5 / (1 << h.halvings) END AS low,
+  CASE WHEN h.halvings < 0 THEN 0.0 ELSE 1.0 / (1 << h.halvings) END AS high,
+  h.neurons
+FROM rate_ h JOIN definition_ d USING (run_id, def_ord)
+JOIN run_ r USING (run_id);
+
 -- The primary views: the same columns, so that no AVG() mixes definitions.
 
 CREATE VIEW layer_stats AS SELECT v.* FROM all_layer_stats v
@@ -339,6 +354,8 @@ JOIN run_ p ON p.run = v.run AND p.active = v.active;
 CREATE VIEW neuron_stats AS SELECT v.* FROM all_neuron_stats v
 JOIN run_ p ON p.run = v.run AND p.active = v.active;
 CREATE VIEW nnz_histogram AS SELECT v.* FROM all_nnz_histogram v
+JOIN run_ p ON p.run = v.run AND p.active = v.active;
+CREATE VIEW rate_histogram AS SELECT v.* FROM all_rate_histogram v
 JOIN run_ p ON p.run = v.run AND p.active = v.active;
 CREATE VIEW dead_curve AS SELECT v.* FROM all_dead_curve v
 JOIN run_ p ON p.run = v.run AND p.active = v.active;

@@ -48,6 +48,7 @@ enum tw_table {
     TW_TABLE_MAGNITUDE,
     TW_TABLE_ROUTE,
     TW_TABLE_DEAD_CURVE,
+    TW_TABLE_RATE,
     TW_TABLE_DOCUMENT,
     TW_TABLES
 };

@@ -55,6 +55,8 @@ static const struct {
     [TW_TABLE_DEAD_CURVE] = {"dead_curve_",
                              "run_id,def_ord,layer,tokens_seen,dead", 5, 4,
                              false},
+    [TW_TABLE_RATE] = {"rate_", "run_id,def_ord,layer,halvings,neurons", 5, 4,
+                       false},
     [TW_TABLE_DOCUMENT] = {"document_", "run_id,document,rows,sequences", 4, 2,
                            false},
 };

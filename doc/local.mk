@@ -3,7 +3,9 @@ TW_MAN_COMMANDS = info tokenize profile merge bench runs sql figure
 TW_MANS = doc/twellscope.1 $(TW_MAN_COMMANDS:%=doc/twellscope-%.1)
 man_MANS = $(TW_MANS)
 CLEANFILES += $(TW_MANS)
-EXTRA_DIST += %reldir%/CLUSTER.md %reldir%/FAMILIES.md %reldir%/FORMAT.md %reldir%/layers.png %reldir%/tutorial.md
+EXTRA_DIST += %reldir%/FAMILIES.md %reldir%/FORMAT.md %reldir%/FORMATS.md \
+	%reldir%/TOKENIZERS.md %reldir%/layers.png %reldir%/tutorial.md
+EXTRA_DIST += %reldir%/CLUSTER.md
 
 $(TW_MANS): twellscope$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) doc && \

@@ -148,6 +148,10 @@ case("gemma3_linear", "gemma3_text", BRAIN, sliding_window=16, query_pre_attn_sc
      layer_types=["sliding_attention", "full_attention"], rope_parameters=dict(
          sliding_attention=dict(rope_type="default", rope_theta=10000.0),
          full_attention=dict(rope_type="linear", factor=4.0, rope_theta=1000000.0)))
+case("gemma3_deep", "gemma3_text", sliding_window=8, query_pre_attn_scalar=16,
+     num_hidden_layers=6, intermediate_size=48, vocab_size=64, rope_parameters=dict(
+         sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+         full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0)))
 case("gemma3_wrapped", "gemma3_text", {**HALF, **dict(
     rename=lambda name: name.replace("model.", "language_model.model.", 1),
     published=lambda c: dict(model_type="gemma3", text_config=c))},

@@ -16,11 +16,11 @@ endif
 CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
 	tests/cli/malformed.sh tests/cli/show.sh \
 	tests/cli/views.sh tests/cli/rules.sh tests/cli/families.sh \
-	tests/cli/merge.sh tests/cli/ledger.sh \
-	tests/cli/ranks.sh tests/cli/scratch.sh tests/cli/kills.sh
+	tests/cli/merge.sh tests/cli/ledger.sh tests/cli/formats.sh
 TESTS += $(CLI_TESTS)
 EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py \
 	tests/cli/make_bad.py tests/cli/check_views.py \
+	tests/cli/make_formats.py \
 	tests/data/sparselm-tiny/README.md \
 	tests/data/sparselm-tiny/config.json \
 	tests/data/sparselm-tiny/model.safetensors \

@@ -78,6 +78,7 @@ static void put_all(int64_t run)
         put(TW_TABLE_NEURON,
             (int64_t[]){run, 0, 0, 0, i, 800, i * i, TW_NULL, TW_NULL,
                         TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL, TW_NULL});
+        put(TW_TABLE_RATE, (int64_t[]){run, 0, 0, i - 1, 1});
         put(TW_TABLE_DEAD_CURVE, (int64_t[]){run, 0, 0, 1 << i, 64 >> i});
         put(TW_TABLE_TILE, (int64_t[]){run, 0, 64, i, 100 >> i});
         put(TW_TABLE_TILE, (int64_t[]){run, 0, 128, 2 * i, 50 >> i});

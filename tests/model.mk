@@ -1,7 +1,8 @@
 # Tests of model.
 if HAVE_CHECK
 MODEL_TESTS = tests/test_model tests/test_forward tests/test_oracle \
-	tests/test_families tests/test_families_hostile tests/test_sparse_names
+	tests/test_families tests/test_families_hostile \
+	tests/test_gguf_goldens tests/test_sparse_names
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
 MODEL_TEST_LIBS = libmodel.a libload.a libkernels.a libbase.a \
@@ -35,5 +36,12 @@ tests_test_families_hostile_SOURCES = tests/test_families_hostile.c \
 tests_test_families_hostile_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) \
 	$(JANSSON_CFLAGS)
 tests_test_families_hostile_LDADD = $(MODEL_TEST_LIBS)
+tests_test_gguf_goldens_SOURCES = tests/test_gguf_goldens.c \
+	tests/golden_make.c tests/golden_make.h tests/golden_run.c \
+	tests/golden_run.h tests/tw_check.h tests/tw_files.h
+tests_test_gguf_goldens_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) \
+	$(JANSSON_CFLAGS)
+tests_test_gguf_goldens_LDADD = libmodel.a libload.a libkernelsref.a \
+	$(MODEL_TEST_LIBS)
 endif
-EXTRA_DIST += tests/data/goldens
+EXTRA_DIST += tests/data/goldens tests/data/gguf

@@ -6,3 +6,6 @@ tests_test_ranks_SOURCES = tests/test_ranks.c tests/tw_check.h tests/tw_files.h
 tests_test_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_ranks_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 endif
+RUN_CLI_TESTS = tests/cli/ranks.sh tests/cli/scratch.sh tests/cli/kills.sh
+TESTS += $(RUN_CLI_TESTS)
+EXTRA_DIST += $(RUN_CLI_TESTS)

@@ -197,19 +197,19 @@ START_TEST(the_cache_is_found_offline)
     write_cache();
     unsetenv("HF_HUB_CACHE");
     setenv("HF_HOME", folder, 1);
-    TW_OK_OR_FAIL(tw_checkpoint_open("org/my-model", &checkpoint, &err), err);
+    TW_OK_OR_FAIL(tw_checkpoint_open("org/my-model", 1, &checkpoint, &err), err);
     ck_assert_str_eq(checkpoint.name, "my-model");
     ck_assert_ptr_nonnull(strstr(checkpoint.directory, SNAPSHOT));
     ck_assert_uint_eq(checkpoint.tensors.count, 1);
     tw_checkpoint_close(&checkpoint);
     /* The snapshot by its path keeps the model's name. */
     TW_OK_OR_FAIL(
-        tw_checkpoint_open(tw_in(folder, SNAPSHOT "/"), &checkpoint, &err),
+        tw_checkpoint_open(tw_in(folder, SNAPSHOT "/"), 1, &checkpoint, &err),
         err);
     ck_assert_str_eq(checkpoint.name, "my-model");
     tw_checkpoint_close(&checkpoint);
     setenv("HF_HUB_CACHE", tw_in(folder, "none"), 1);
-    TW_FAILS_WITH(tw_checkpoint_open("org/my-model", &checkpoint, &err),
+    TW_FAILS_WITH(tw_checkpoint_open("org/my-model", 1, &checkpoint, &err),
                   TW_ERR_NOT_FOUND, "none/models--org--my-model", err);
     chmod(tw_in(folder, SNAPSHOT), 0700);
 }
@@ -237,20 +237,20 @@ START_TEST(wrong_places_are_named)
 {
     struct tw_error err = {0};
     struct tw_checkpoint c;
-    TW_FAILS_WITH(tw_checkpoint_open("/no/such/place", &c, &err),
+    TW_FAILS_WITH(tw_checkpoint_open("/no/such/place", 1, &c, &err),
                   TW_ERR_NOT_FOUND, "'/no/such/place'", err);
-    TW_FAILS_WITH(tw_checkpoint_open("../x", &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open("../x", 1, &c, &err), TW_ERR_NOT_FOUND,
                   "'../x'", err);
-    TW_FAILS_WITH(tw_checkpoint_open("", &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open("", 1, &c, &err), TW_ERR_NOT_FOUND,
                   "no directory", err);
-    TW_FAILS_WITH(tw_checkpoint_open(folder, &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open(folder, 1, &c, &err), TW_ERR_NOT_FOUND,
                   "config.json", err);
     tw_write_text(folder, "config.json", "{}");
-    TW_FAILS_WITH(tw_checkpoint_open(folder, &c, &err), TW_ERR_NOT_FOUND,
+    TW_FAILS_WITH(tw_checkpoint_open(folder, 1, &c, &err), TW_ERR_NOT_FOUND,
                   "neither model.safetensors", err);
     tw_write_text(folder, "m.gguf", "GGUF");
-    TW_FAILS_WITH(tw_checkpoint_open(tw_in(folder, "m.gguf"), &c, &err),
-                  TW_ERR_UNSUPPORTED, "GGUF", err);
+    TW_FAILS_WITH(tw_checkpoint_open(tw_in(folder, "m.gguf"), 1, &c, &err),
+                  TW_ERR_FORMAT, "m.gguf: header is past the end", err);
 }
 END_TEST
 
@@ -267,10 +267,10 @@ START_TEST(a_named_file_is_the_one_read)
     snprintf(text, sizeof text, header, "other");
     tw_write_safetensors(folder, "other.safetensors", text, NULL, 4);
     TW_OK_OR_FAIL(
-        tw_checkpoint_open(tw_in(folder, "other.safetensors"), &c, &err), err);
+        tw_checkpoint_open(tw_in(folder, "other.safetensors"), 1, &c, &err), err);
     ck_assert_ptr_nonnull(tw_tensors_find(&c.tensors, "other"));
     tw_checkpoint_close(&c);
-    TW_OK_OR_FAIL(tw_checkpoint_open(tw_in(folder, "config.json"), &c, &err),
+    TW_OK_OR_FAIL(tw_checkpoint_open(tw_in(folder, "config.json"), 1, &c, &err),
                   err);
     ck_assert_ptr_nonnull(tw_tensors_find(&c.tensors, "main"));
     ck_assert_str_eq(c.name, folder + strlen(folder) - 8);

@@ -14,7 +14,7 @@
 /* A new folder; its path stands in a buffer that the next call reuses. */
 static inline const char *tw_folder_make(void)
 {
-    static char path[4096];
+    static char path[2048]; /* tw_in adds a name */
     const char *tmp = getenv("TMPDIR");
     snprintf(path, sizeof path, "%s/twXXXXXX", tmp ? tmp : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(path));

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,29 @@ void tw_alloc_fail_after(int64_t count)
     allocations_left = count;
 }
 
-static int is_refused(void)
+static _Atomic uint64_t bytes_asked;
+
+uint64_t tw_alloc_total(void)
 {
+    return bytes_asked;
+}
+
+/* Of the largest request, once a test has asked; as above. */
+static size_t largest_bytes;
+static int is_measured;
+
+size_t tw_alloc_largest(void)
+{
+    size_t bytes = largest_bytes;
+    largest_bytes = 0;
+    is_measured = 1;
+    return bytes;
+}
+
+static int is_refused(size_t bytes)
+{
+    if (is_measured && bytes > largest_bytes)
+        largest_bytes = bytes;
     if (allocations_left < 0)
         return 0;
     if (allocations_left == 0)
@@ -31,13 +53,14 @@ static int multiply(size_t count, size_t size, size_t *bytes)
         return -1;
     if (*bytes == 0)
         *bytes = 1;
+    atomic_fetch_add_explicit(&bytes_asked, *bytes, memory_order_relaxed);
     return 0;
 }
 
 void *tw_alloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || is_refused())
+    if (multiply(count, size, &bytes) || is_refused(bytes))
         return NULL;
     return malloc(bytes);
 }
@@ -45,7 +68,7 @@ void *tw_alloc(size_t count, size_t size)
 void *tw_calloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || is_refused())
+    if (multiply(count, size, &bytes) || is_refused(bytes))
         return NULL;
     return calloc(1, bytes);
 }
@@ -53,7 +76,8 @@ void *tw_calloc(size_t count, size_t size)
 void *tw_alloc_aligned(size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || bytes > SIZE_MAX - 64 || is_refused())
+    if (multiply(count, size, &bytes) || bytes > SIZE_MAX - 64 ||
+        is_refused(bytes))
         return NULL;
     return aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 }
@@ -61,7 +85,7 @@ void *tw_alloc_aligned(size_t count, size_t size)
 void *tw_realloc(void *pointer, size_t count, size_t size)
 {
     size_t bytes;
-    if (multiply(count, size, &bytes) || is_refused())
+    if (multiply(count, size, &bytes) || is_refused(bytes))
         return NULL;
     return realloc(pointer, bytes);
 }

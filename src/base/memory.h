@@ -37,6 +37,13 @@ void tw_free(void *pointer);
 /* Tests only: the allocation after `count` more fails (and all later ones);
  * a negative count switches the failure off. Process-wide. */
 void tw_alloc_fail_after(int64_t count);
+/* Tests only: bytes of the largest request since the last call (the first one
+ * starts the watch). Process-wide. */
+size_t tw_alloc_largest(void);
+
+/* Tests only: bytes asked for so far, by all threads, freed or not: what a
+ * reader of a hostile file asks for is bounded by the file's size. */
+uint64_t tw_alloc_total(void);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,7 @@ static void print_size(const char *what, int64_t bytes)
 
 static void print_facts(const struct tw_model *m)
 {
+    char stored[256];
     printf("model        %s\n", m->checkpoint.directory);
     printf("model_type   %s\n", m->model_type);
     printf("shape        %" PRId64 " layers, d_model %" PRId64 ", d_ff %" PRId64
@@ -51,6 +52,8 @@ static void print_facts(const struct tw_model *m)
                                     ? "twell (overflowing rows run dense)"
                                     : "dense");
     printf("head         %s\n", m->head_source);
+    tw_checkpoint_describe(&m->checkpoint, stored, sizeof stored);
+    printf("stored       %s\n", stored);
     printf("weights      %s, %.3f M parameters, %.1f MiB\n", m->dtype,
            (double)m->parameters * 1e-6, (double)m->bytes / 1048576);
     printf("model_hash   %s\n", m->hash);
@@ -79,28 +82,35 @@ enum list { USED, OVERRIDDEN, IGNORED };
 struct field_list {
     enum list list;
     const char *title; /* NULL: printed */
+    struct tw_config *config;
 };
 
 static void print_field(void *arg, const char *field, const char *json,
                         bool is_used, const char *why)
 {
     struct field_list *wanted = arg;
+    const char *origin = tw_config_origin(wanted->config, field);
     enum list list = why ? OVERRIDDEN : is_used ? USED : IGNORED;
     if (list != wanted->list)
         return;
     if (wanted->title)
-        printf("config.json, %s\n", wanted->title);
+        printf("%s, %s\n", tw_config_file(wanted->config), wanted->title);
     wanted->title = NULL;
-    printf("  %s = %s%s%s\n", field, json, why ? ": " : "", why ? why : "");
+    printf("  %s = %s", field, json);
+    if (origin)
+        printf("  (%s)", origin);
+    printf("%s%s\n", why ? ": " : "", why ? why : "");
 }
 
 static void print_config(const struct tw_model *m)
 {
-    struct field_list lists[] = {{USED, "fields used"},
-                                 {OVERRIDDEN, "fields overridden"},
-                                 {IGNORED, "fields without effect here"}};
+    struct tw_config *config = m->checkpoint.config;
+    struct field_list lists[] = {
+        {USED, "fields used", config},
+        {OVERRIDDEN, "fields overridden", config},
+        {IGNORED, "fields without effect here", config}};
     for (int i = 0; i < 3; i++)
-        tw_config_each(m->checkpoint.config, print_field, &lists[i]);
+        tw_config_each(config, print_field, &lists[i]);
 }
 
 static void print_memory(const struct tw_model *m, int rows)
@@ -109,6 +119,8 @@ static void print_memory(const struct tw_model *m, int rows)
     tw_model_memory(m, rows, &memory);
     printf("memory on the cpu backend, batches of %d tokens\n", rows);
     print_size("mapped from files", memory.mapped_bytes);
+    if (memory.loaded_bytes > 0)
+        print_size("made of stored ones", memory.loaded_bytes);
     if (memory.copied_bytes > 0)
         print_size("copies, fused weights", memory.copied_bytes);
     print_size("float copies, all", memory.widened_bytes);
@@ -164,10 +176,13 @@ const struct tw_command tw_command_info = {
         "without\nrunning it. Prints the resolved configuration, the "
         "activation "
         "and where it came\nfrom, the tensors used and unused, the memory "
-        "needed, and which fields of\nconfig.json have an effect.\n\n"
-        "  -m, --model MODEL      directory, file in it, or org/name in the "
-        "Hugging\n"
-        "                         Face cache (offline)\n"
+        "needed, and which fields of\nconfig.json (or of a GGUF file's "
+        "metadata) have an effect.\n\n"
+        "  -m, --model MODEL      directory (safetensors, pytorch_model.bin "
+        "or GGUF),\n"
+        "                         file in it, or org/name in the Hugging Face "
+        "cache\n"
+        "                         (offline)\n"
         "  --activation NAME[:A]  as for profile\n"
         "  -b, --batch-size N     tokens a batch, for the memory (4096)\n"
         "  --list                 the families (model_type) that can be read\n",

@@ -10,20 +10,21 @@
 #include "base/memory.h"
 #include "cmd/arguments.h"
 #include "cmd/options.h"
-#include "load/checkpoint.h"
 #include "load/npy.h"
 #include "run/corpus.h"
 #include "run/rules.h"
+#include "run/tokenizer_of.h"
 #include "text/tokenizer.h"
 
 struct request {
-    const char *model, *output, *doc_sep, *field, *prompt;
+    const char *model, *tokenizer, *output, *doc_sep, *field, *prompt;
     struct tw_text_list files;
     bool no_parse_special, wants_help;
 };
 
 static const struct tw_argument arguments[] = {
     {"model", 'm', TW_ARG_TEXT, offsetof(struct request, model), 0},
+    {"tokenizer", 0, TW_ARG_TEXT, offsetof(struct request, tokenizer), 0},
     {"file", 'f', TW_ARG_LIST, offsetof(struct request, files), 0},
     {"prompt", 'p', TW_ARG_TEXT, offsetof(struct request, prompt), 0},
     {"output", 'o', TW_ARG_TEXT, offsetof(struct request, output), 0},
@@ -40,7 +41,8 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
                                                &r->wants_help, NULL, 0, err);
     if (status != TW_OK || r->wants_help)
         return status;
-    if (!r->model || (r->files.count > 0) == (r->prompt != NULL))
+    if ((!r->model && !r->tokenizer) ||
+        (r->files.count > 0) == (r->prompt != NULL))
         return tw_error_set(err, TW_ERR_USAGE,
                             "give -m MODEL and one of -f FILE, -p TEXT");
     return TW_OK;
@@ -100,11 +102,9 @@ static enum tw_status open_and_tokenize(const struct request *r,
 {
     struct tw_tokenizer *tokenizer = NULL;
     struct tw_corpus corpus = {0};
-    char *directory = NULL, *name = NULL, room[256];
+    char room[256];
     enum tw_status status =
-        tw_checkpoint_find(r->model, &directory, &name, err);
-    if (status == TW_OK)
-        status = tw_tokenizer_open(directory, &tokenizer, err);
+        tw_tokenizer_of_name(r->tokenizer, r->model, &tokenizer, err);
     if (status == TW_OK) {
         struct tw_corpus_options options = {
             .paths = r->files.item,
@@ -119,8 +119,6 @@ static enum tw_status open_and_tokenize(const struct request *r,
         status = tokenize(r, tokenizer, &corpus.documents, err);
     tw_corpus_close(&corpus);
     tw_tokenizer_close(tokenizer);
-    tw_free(directory);
-    tw_free(name);
     return status;
 }
 
@@ -145,8 +143,9 @@ const struct tw_command tw_command_tokenize = {
         "Prints a line a token: its id, a tab, its piece (bytes that are no "
         "text as\n<0xNN>).\n\n"
         "  -m, --model MODEL   directory (or org/name) with tokenizer.json, "
-        "or\n"
-        "                      vocab.json and merges.txt\n"
+        "tokenizer.model\n"
+        "                      or vocab.json and merges.txt; a GGUF file\n"
+        "  --tokenizer DIR     the tokenizer of that directory instead\n"
         "  -f, --file FILE     text or .jsonl, either also .gz, or - for "
         "standard\n"
         "                      input; may be repeated\n"

@@ -13,24 +13,33 @@
 extern "C" {
 #endif
 
-struct tw_config; /* a parsed config.json */
+struct tw_config; /* a parsed config.json, or what stands for it */
+struct tw_gguf;
 
 struct tw_checkpoint {
     char *directory; /* resolved */
     char *name;      /* last path part; for org/name its name */
     struct tw_config *config;
     struct tw_tensors tensors;
+    struct tw_gguf *gguf; /* the file, if it is one (load/gguf.h), else NULL */
 };
 
-/* model: a directory, a file inside one (config.json, *.safetensors), or
- * org/name found offline in the Hugging Face cache ($HF_HUB_CACHE, else
- * $HF_HOME/hub, else ~/.cache/huggingface/hub; refs/main, else the newest
- * snapshot). Returns TW_OK, TW_ERR_NOT_FOUND saying where it looked, or the
- * error of the part that failed. Close with tw_checkpoint_close. */
-TW_MUST_USE enum tw_status tw_checkpoint_open(const char *model,
+/* model: a directory, a file inside one (config.json, *.safetensors, *.bin,
+ * *.gguf), or org/name found offline in the Hugging Face cache ($HF_HUB_CACHE,
+ * else $HF_HOME/hub, else ~/.cache/huggingface/hub; refs/main, else the newest
+ * snapshot). A GGUF file's config and tensor names are turned into those of the
+ * Hugging Face form, its quantised tensors into floats by `threads` threads,
+ * and llama.cpp's changes to tensors undone. Returns TW_OK, TW_ERR_NOT_FOUND
+ * saying where it looked, or the error of the part that failed. Close with
+ * tw_checkpoint_close. */
+TW_MUST_USE enum tw_status tw_checkpoint_open(const char *model, int threads,
                                               struct tw_checkpoint *checkpoint,
                                               struct tw_error *err);
 void tw_checkpoint_close(struct tw_checkpoint *checkpoint);
+
+/* "GGUF, 1 file: 211 Q4_1, 61 float32 tensors". */
+void tw_checkpoint_describe(const struct tw_checkpoint *checkpoint, char *text,
+                            size_t size);
 
 /* The directory alone, for tokenizers and info (tw_free). */
 TW_MUST_USE enum tw_status tw_checkpoint_find(const char *model,
@@ -85,6 +94,11 @@ TW_MUST_USE enum tw_status tw_config_text_or(struct tw_config *config,
                                              const char *fallback,
                                              const char **value,
                                              struct tw_error *err);
+/* Where a top-level field came from ("llama.block_count", "assumed: ..."),
+ * NULL: it stands in config.json. */
+const char *tw_config_origin(const struct tw_config *config, const char *field);
+/* What messages call it: "config.json", or the GGUF file's base name. */
+const char *tw_config_file(const struct tw_config *config);
 /* Notes that something else holds instead of a top-level field (of the entered
  * object), for `info`: "the family's code is ReLU". Without memory the note is
  * lost. */

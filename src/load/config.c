@@ -13,20 +13,11 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "load/checkpoint.h"
+#include "load/config_internal.h"
 #include "load/load_internal.h"
 
 #define CONFIG_LIMIT (64u << 20)
 enum { SHOWN_BYTES = 200, FIELD_BYTES = 96 };
-
-struct tw_config {
-    char *file;      /* base name */
-    json_t *root;    /* an object */
-    json_t *used;    /* the top-level names looked up */
-    json_t *entered; /* the object that names are looked up in, or NULL */
-    char *entered_name;
-    json_t *entered_used; /* its names looked up */
-    json_t *overridden;   /* name -> why, of the innermost object */
-};
 
 /* The name that starts at text, if it is one Python writes for a number. */
 static const char *python_number(const char *text, size_t left)
@@ -115,6 +106,7 @@ void tw_config_close(struct tw_config *config)
         return;
     json_decref(config->root);
     json_decref(config->used);
+    json_decref(config->origins);
     json_decref(config->entered_used);
     json_decref(config->overridden);
     tw_free(config->entered_name);

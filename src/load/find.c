@@ -158,12 +158,6 @@ static enum tw_status find_on_disk(const char *model, bool is_folder,
                                    char **directory, struct tw_error *err)
 {
     const char *base = tw_path_base(model);
-    size_t length = strlen(base);
-    if (!is_folder && length > 5 && strcmp(base + length - 5, ".gguf") == 0)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "%s: GGUF is not supported; give a directory with "
-                            "config.json and safetensors",
-                            base);
     if (is_folder)
         *directory = tw_strdup(model);
     else if (base == model)
@@ -199,9 +193,9 @@ enum tw_status tw_checkpoint_find(const char *model, char **directory,
     else if (is_hub_name(model))
         status = find_in_cache(model, &found, err);
     else
-        status = tw_error_set(err, TW_ERR_NOT_FOUND,
-                              "'%.300s' is no directory, file or org/name",
-                              model);
+        status =
+            tw_error_set(err, TW_ERR_NOT_FOUND,
+                         "'%.300s' is no directory, file or org/name", model);
     if (status != TW_OK)
         return status;
     char *resolved = realpath(found, NULL);

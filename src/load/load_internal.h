@@ -1,10 +1,12 @@
-/* Shared inside src/load and with its tests: one mapped safetensors file. */
+/* Shared inside src/load and with its tests: one mapped file of tensors. */
 #ifndef TW_LOAD_INTERNAL_H
 #define TW_LOAD_INTERNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/file.h"
+#include "load/arena.h"
 #include "load/safetensors.h"
 
 #ifdef __cplusplus
@@ -27,7 +29,8 @@ struct tw_other_tensor {
 struct tw_tensor_file {
     struct tw_file map;
     char *name;  /* base name, what tensors' `file` points to */
-    char *names; /* all tensor names, each NUL-terminated */
+    char *names; /* all tensor names, each NUL-terminated; or in the arena */
+    struct tw_arena arena; /* of a pickle */
     struct tw_other_tensor *other;
     size_t others;
 };
@@ -39,6 +42,17 @@ TW_MUST_USE enum tw_status twp_header_parse(struct tw_tensor_file *file,
                                             struct tw_tensor **tensors,
                                             size_t *count,
                                             struct tw_error *err);
+
+/* As twp_header_parse, for PyTorch's zip form (torch_bin.c). */
+TW_MUST_USE enum tw_status twp_torch_parse(struct tw_tensor_file *file,
+                                           struct tw_tensor **tensors,
+                                           size_t *count, struct tw_error *err);
+
+/* Whether a name ends as a file of tensors does, and as PyTorch's. */
+bool twp_is_weights(const char *name);
+bool twp_is_torch(const char *name);
+/* Whether a directory holds a file or index that tw_tensors_open reads. */
+bool twp_has_weights(const char *directory);
 
 /* Appends a file's tensors; tensors->file has room for it. After a failure
  * tw_tensors_close frees all, the file included. */

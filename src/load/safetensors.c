@@ -23,15 +23,35 @@ static void close_file(struct tw_tensor_file *file)
     tw_free(file->name);
     tw_free(file->names);
     tw_free(file->other);
+    twp_arena_fini(&file->arena);
 }
 
 void tw_tensors_close(struct tw_tensors *tensors)
 {
     for (size_t i = 0; i < tensors->files; i++)
         close_file(&tensors->file[i]);
+    for (size_t i = 0; i < tensors->count; i++)
+        tw_free(tensors->tensor[i].owned);
     tw_free(tensors->file);
     tw_free(tensors->tensor);
     *tensors = (struct tw_tensors){0};
+}
+
+static bool ends_in(const char *text, const char *ending)
+{
+    size_t a = strlen(text), b = strlen(ending);
+    return a >= b && strcmp(text + a - b, ending) == 0;
+}
+
+bool twp_is_torch(const char *name)
+{
+    return ends_in(name, ".bin") || ends_in(name, ".pt") ||
+           ends_in(name, ".pth");
+}
+
+bool twp_is_weights(const char *name)
+{
+    return ends_in(name, ".safetensors") || twp_is_torch(name);
 }
 
 enum tw_status twp_tensors_add(struct tw_tensors *tensors, const char *path,
@@ -48,16 +68,20 @@ enum tw_status twp_tensors_add(struct tw_tensors *tensors, const char *path,
     file->name = tw_strdup(tw_path_base(path));
     if (!file->name)
         return tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", path);
-    status = twp_header_parse(file, &more, &count, err);
+    twp_arena_init(&file->arena, file->name, file->map.size);
+    status = twp_is_torch(path) ? twp_torch_parse(file, &more, &count, err)
+                                : twp_header_parse(file, &more, &count, err);
     if (status != TW_OK)
         return status;
-    struct tw_tensor *all = tw_realloc(tensors->tensor, tensors->count + count,
-                                       sizeof *all);
+    struct tw_tensor *all =
+        tw_realloc(tensors->tensor, tensors->count + count, sizeof *all);
     if (all) {
         memcpy(all + tensors->count, more, count * sizeof *more);
         tensors->tensor = all;
         tensors->count += count;
     } else {
+        for (size_t i = 0; i < count; i++)
+            tw_free(more[i].owned);
         status = tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", path);
     }
     tw_free(more);
@@ -122,8 +146,8 @@ const char *twp_tensors_other(const struct tw_tensors *tensors,
     return NULL;
 }
 
-static enum tw_status absent(const struct tw_tensors *tensors,
-                             const char *name, struct tw_error *err)
+static enum tw_status absent(const struct tw_tensors *tensors, const char *name,
+                             struct tw_error *err)
 {
     const char *file, *type = twp_tensors_other(tensors, name, &file);
     if (type)
@@ -132,8 +156,7 @@ static enum tw_status absent(const struct tw_tensors *tensors,
                             "or F16",
                             file, name, type);
     return tw_error_set(err, TW_ERR_NOT_FOUND, "%s: no tensor '%s'",
-                        tensors->files == 1 ? tensors->file[0].name
-                                            : "model.safetensors.index.json",
+                        tensors->index ? tensors->index : tensors->file[0].name,
                         name);
 }
 
@@ -161,8 +184,7 @@ static bool is_shape(const struct tw_tensor *tensor, int dims,
 }
 
 enum tw_status tw_tensors_take(struct tw_tensors *tensors, const char *name,
-                               int dims, const int64_t *shape,
-                               bool is_optional,
+                               int dims, const int64_t *shape, bool is_optional,
                                const struct tw_tensor **out,
                                struct tw_error *err)
 {
@@ -176,11 +198,10 @@ enum tw_status tw_tensors_take(struct tw_tensors *tensors, const char *name,
     if (!t)
         return absent(tensors, name, err);
     if (!is_shape(t, dims, shape))
-        return tw_error_set(err, TW_ERR_MISMATCH,
-                            "%s: tensor '%s' has shape %s, expected %s",
-                            t->file, name,
-                            shape_text(has, sizeof has, t->dims, t->shape),
-                            shape_text(wanted, sizeof wanted, dims, shape));
+        return tw_error_set(
+            err, TW_ERR_MISMATCH, "%s: tensor '%s' has shape %s, expected %s",
+            t->file, name, shape_text(has, sizeof has, t->dims, t->shape),
+            shape_text(wanted, sizeof wanted, dims, shape));
     if (t->dtype != TW_F32 && t->dtype != TW_BF16 && t->dtype != TW_F16)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "%s: tensor '%s' has type %s, expected F32, BF16 "

@@ -217,6 +217,17 @@ static enum tw_status with_argument(struct tw_model *model, const char *name,
     return status;
 }
 
+/* A GGUF file's config says where the activation came from. */
+static const char *origin_of_activation(const struct tw_model *model)
+{
+    static const char *const fields[] = {"hidden_act", "hidden_activation",
+                                         "activation_function", "activation"};
+    const char *origin = NULL;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && !origin; i++)
+        origin = tw_config_origin(model->checkpoint.config, fields[i]);
+    return origin;
+}
+
 enum tw_status twp_activation(struct tw_model *model,
                               const struct tw_model_options *options,
                               const char *name, const char *source,
@@ -233,8 +244,11 @@ enum tw_status twp_activation(struct tw_model *model,
     enum tw_status status = with_argument(model, name, text, sizeof text, err);
     if (status != TW_OK)
         return status;
+    const char *origin = origin_of_activation(model);
+    model->is_activation_assumed =
+        origin && strncmp(origin, "assumed", strlen("assumed")) == 0;
     snprintf(model->activation_source, sizeof model->activation_source, "%s",
-             source);
+             origin ? origin : source);
     status = tw_activation_parse(text, &model->activation, &cause);
     if (status != TW_OK)
         return tw_error_set(err, status, "config.json: %s", cause.text);

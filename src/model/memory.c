@@ -28,7 +28,8 @@ void tw_model_memory(const struct tw_model *model, int64_t rows,
 {
     int64_t width = twp_runner_width(model);
     *memory = (struct tw_model_memory){
-        .mapped_bytes = model->bytes,
+        .mapped_bytes = model->bytes - model->loaded_bytes,
+        .loaded_bytes = model->loaded_bytes,
         .copied_bytes = model->owned_bytes,
         .widened_bytes = widened(&model->head),
         .layer_bytes = widened(&model->head),

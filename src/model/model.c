@@ -58,23 +58,61 @@ static bool is_counted(const struct tw_model *model,
     return tensor->is_used && tensor != model->head_copy;
 }
 
-/* Parameters, bytes and the type that most of them have. */
-static void count_weights(struct tw_model *model)
+/* The type that nine tenths of the elements have: first the only one that more
+ * than half of them can have, then its share. */
+static const char *main_type(const struct tw_model *model)
 {
     const struct tw_tensors *tensors = &model->checkpoint.tensors;
-    int64_t elements[TW_DTYPES] = {0};
+    const char *type = "mixed";
+    int64_t votes = 0, elements = 0;
     for (size_t i = 0; i < tensors->count; i++) {
         const struct tw_tensor *t = &tensors->tensor[i];
         if (!is_counted(model, t))
             continue;
-        elements[t->dtype] += t->elements;
-        model->parameters += t->elements;
-        model->bytes += t->elements * (int64_t)tw_dtype_size(t->dtype);
+        bool is_same = strcmp(type, tw_tensor_type(t)) == 0;
+        votes += is_same ? t->elements : -t->elements;
+        if (votes < 0) {
+            votes = -votes;
+            type = tw_tensor_type(t);
+        }
     }
-    model->dtype = "mixed";
-    for (int d = 0; d < TW_DTYPES; d++)
-        if (elements[d] > model->parameters - model->parameters / 10)
-            model->dtype = tw_dtype_name((enum tw_dtype)d);
+    for (size_t i = 0; i < tensors->count; i++)
+        if (is_counted(model, &tensors->tensor[i]) &&
+            strcmp(type, tw_tensor_type(&tensors->tensor[i])) == 0)
+            elements += tensors->tensor[i].elements;
+    return elements > model->parameters - model->parameters / 10 ? type
+                                                                 : "mixed";
+}
+
+/* Parameters, bytes and the type that most of them have. */
+static void count_weights(struct tw_model *model)
+{
+    const struct tw_tensors *tensors = &model->checkpoint.tensors;
+    for (size_t i = 0; i < tensors->count; i++) {
+        const struct tw_tensor *t = &tensors->tensor[i];
+        if (!is_counted(model, t))
+            continue;
+        int64_t bytes = t->elements * (int64_t)tw_dtype_size(t->dtype);
+        model->parameters += t->elements;
+        model->bytes += bytes;
+        if (t->owned)
+            model->loaded_bytes += bytes;
+    }
+    model->dtype = main_type(model);
+}
+
+/* Messages of families speak of config.json; a GGUF file has none. */
+static void name_source(const struct tw_model *model, struct tw_error *err)
+{
+    static const char usual[] = "config.json";
+    const size_t length = sizeof usual - 1;
+    const char *file = tw_config_file(model->checkpoint.config);
+    if (!err || strcmp(file, usual) == 0 ||
+        strncmp(err->text, usual, length) != 0)
+        return;
+    struct tw_error renamed = {0};
+    tw_error_set(&renamed, err->status, "%s%s", file, err->text + length);
+    *err = renamed;
 }
 
 static enum tw_status resolve(struct tw_model *model,
@@ -115,9 +153,13 @@ enum tw_status tw_model_open(const char *path,
         model->has_apply = true;
         model->apply = *options->apply;
     }
-    enum tw_status status = tw_checkpoint_open(path, &model->checkpoint, err);
-    if (status == TW_OK)
+    enum tw_status status =
+        tw_checkpoint_open(path, options->threads, &model->checkpoint, err);
+    if (status == TW_OK) {
         status = resolve(model, options, err);
+        if (status != TW_OK)
+            name_source(model, err);
+    }
     if (status == TW_OK) {
         count_weights(model);
         status = tw_tensors_hash(&model->checkpoint.tensors, options->threads,

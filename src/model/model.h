@@ -87,11 +87,14 @@ struct tw_model {
     bool is_gated;
     struct tw_activation activation;
     char activation_source[160]; /* "config.json", "override", "family..." */
+    bool is_activation_assumed;    /* no file names it */
     char head_source[160];       /* "lm_head.weight", "... (tied)" */
     char position_text[160];     /* "rope, theta 5e+05, llama3 x8" */
     const char *dtype;           /* of nine tenths of the elements, else
                                   * "mixed": static */
     int64_t parameters, bytes;   /* of the tensors in use */
+    int64_t loaded_bytes;        /* of those, not mapped but made at loading:
+                                  * GGUF's blocks turned into floats */
     char hash[65];               /* tw_tensors_hash */
 
     /* The network. Matrices point into the mapped checkpoint or into owned. */
@@ -147,6 +150,8 @@ const char *tw_model_unused(const struct tw_model *model, size_t *at);
 /* Memory that a pass with batches of `rows` rows needs on the cpu backend. */
 struct tw_model_memory {
     int64_t mapped_bytes;  /* weights as stored, paged in from the file */
+    int64_t loaded_bytes;  /* floats made of quantised weights, and weights in
+                            * another order than the file's */
     int64_t copied_bytes;  /* copies of fused or transposed weights */
     int64_t widened_bytes; /* float copies of the weights that are not F32, if
                             * all are kept between batches */

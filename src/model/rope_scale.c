@@ -241,6 +241,32 @@ static enum tw_status scale_longrope(struct twp_scaling *s,
     return status;
 }
 
+/* Each frequency has a factor of its own, which GGUF files store. */
+static enum tw_status scale_by_factors(struct twp_scaling *s,
+                                       struct tw_error *err)
+{
+    static const char name[] = "rope_freqs.weight";
+    const struct tw_tensor *t;
+    const int64_t half = s->rope->dims / 2;
+    enum tw_status status = tw_tensors_take(&s->model->checkpoint.tensors, name,
+                                            1, &half, false, &t, err);
+    for (int64_t i = 0; status == TW_OK && i < half; i++) {
+        float factor;
+        size_t size = tw_dtype_size(t->dtype);
+        tw_widen(&factor, (const uint8_t *)t->data + (size_t)i * size, t->dtype,
+                 1);
+        if (!(factor > 0 && factor < 1e30f))
+            return tw_error_set(err, TW_ERR_FORMAT,
+                                "%s: tensor '%s' is %g at [%lld], expected "
+                                "more than 0",
+                                t->file, name, (double)factor, (long long)i);
+        s->inv_freq[i] /= factor;
+        if ((double)factor > s->factor)
+            s->factor = factor;
+    }
+    return status;
+}
+
 enum tw_status twp_rope_scale(struct twp_scaling *s, const char *kind,
                               struct tw_error *err)
 {
@@ -248,9 +274,13 @@ enum tw_status twp_rope_scale(struct twp_scaling *s, const char *kind,
         const char *kind;
         enum tw_status (*scale)(struct twp_scaling *s, struct tw_error *err);
     } rules[] = {
-        {"linear", scale_linear},     {"dynamic", scale_dynamic},
-        {"llama3", scale_llama3},     {"yarn", scale_yarn},
-        {"longrope", scale_longrope}, {"su", scale_longrope},
+        {"linear", scale_linear},
+        {"dynamic", scale_dynamic},
+        {"llama3", scale_llama3},
+        {"yarn", scale_yarn},
+        {"longrope", scale_longrope},
+        {"su", scale_longrope},
+        {"frequency_factors", scale_by_factors},
     };
     if (strcmp(kind, "default") == 0)
         return TW_OK;

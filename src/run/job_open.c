@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "run/tokenizer_of.h"
 
 double tw_job_clock(void)
 {
@@ -87,9 +88,9 @@ static enum tw_status open_tokenizer(struct tw_job *s, struct tw_error *err)
             length < 4 || strcmp(s->o->files[i] + length - 4, ".npy") != 0;
     }
     struct tw_error own = {0};
-    const char *directory =
-        s->o->tokenizer ? s->o->tokenizer : s->model->checkpoint.directory;
-    enum tw_status status = tw_tokenizer_open(directory, &s->tokenizer, &own);
+    const struct tw_checkpoint *c = &s->model->checkpoint;
+    enum tw_status status = tw_tokenizer_of(
+        s->o->tokenizer, c->gguf, c->directory, &s->tokenizer, &own);
     if (status == TW_ERR_NOT_FOUND && !is_needed && !s->o->tokenizer)
         return TW_OK;
     if (status != TW_OK)
@@ -100,7 +101,8 @@ static enum tw_status open_tokenizer(struct tw_job *s, struct tw_error *err)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "%s: tokenizer has id %lld, past the embedding's "
                             "%lld rows",
-                            directory, (long long)size - 1, (long long)vocab);
+                            s->o->tokenizer ? s->o->tokenizer : c->directory,
+                            (long long)size - 1, (long long)vocab);
     return TW_OK;
 }
 

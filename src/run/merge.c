@@ -149,8 +149,8 @@ static enum tw_status corpus_tokens(struct tw_store *store, int64_t run,
     struct tw_query *query = NULL;
     bool has_row = false;
     enum tw_status status = tw_query_open(
-        store, "SELECT sum(tokens) FROM corpus_ WHERE run_id = :run",
-        &query, err);
+        store, "SELECT sum(tokens) FROM corpus_ WHERE run_id = :run", &query,
+        err);
     if (status == TW_OK)
         status = tw_query_bind_int(query, ":run", run, err);
     if (status == TW_OK)
@@ -325,8 +325,7 @@ static enum tw_status merge_span(struct merge *m, struct span span,
     if (status == TW_OK)
         status = tw_ledger_number(m->out, run, err);
     if (status == TW_OK)
-        status =
-            twp_merge_corpora(m->out, run, lead, span.end, is_whole, err);
+        status = twp_merge_corpora(m->out, run, lead, span.end, is_whole, err);
     if (status == TW_OK)
         status = put_text(m, run, span, is_whole, profile, err);
     if (status == TW_OK)

@@ -199,6 +199,11 @@ static enum tw_status check_strict(struct tw_job *s, struct tw_error *err)
 {
     int64_t dense = 0;
     size_t at = 0;
+    if (s->model->is_activation_assumed)
+        return tw_error_set(err, TW_ERR_LOST,
+                            "--strict: the activation %s is assumed, for the "
+                            "file names none; --activation says it",
+                            s->model->activation.name);
     enum tw_status status = tw_record_dense_rows(s->store, s->run, &dense, err);
     if (status != TW_OK)
         return status;

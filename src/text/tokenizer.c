@@ -15,8 +15,7 @@ void tw_ids_fini(struct tw_ids *ids)
     *ids = (struct tw_ids){0};
 }
 
-enum tw_status tw_ids_push(struct tw_ids *ids, int32_t id,
-                           struct tw_error *err)
+enum tw_status tw_ids_push(struct tw_ids *ids, int32_t id, struct tw_error *err)
 {
     if (tw_grow((void **)&ids->id, &ids->capacity, ids->count + 1,
                 sizeof *ids->id) != 0)
@@ -34,22 +33,26 @@ static enum tw_status encode_plain(struct twp_encoder *encoder,
 static enum tw_status encode_normalized(struct twp_encoder *encoder,
                                         const char *text, size_t size)
 {
-    return twp_added_split(encoder, &encoder->tokenizer->normalized, text,
-                           size, encode_plain);
+    return twp_added_split(encoder, &encoder->tokenizer->normalized, text, size,
+                           encode_plain);
 }
 
 static enum tw_status encode_raw(struct twp_encoder *encoder, const char *text,
                                  size_t size)
 {
-    struct tw_strbuf nfc = {0};
-    enum tw_status status;
-    if (!encoder->tokenizer->is_nfc || !twp_nfc_is_needed(text, size))
-        return encode_normalized(encoder, text, size);
-    if (twp_nfc_append(text, size, &nfc) != 0)
-        status = tw_error_set(encoder->err, TW_ERR_NOMEM, "out of memory");
-    else
-        status = encode_normalized(encoder, nfc.data, nfc.length);
-    tw_strbuf_fini(&nfc);
+    const char *first = encoder->first;
+    struct twp_slice slice = {text, size, text == first};
+    struct tw_strbuf buffer[2] = {{0}, {0}};
+    enum tw_status status =
+        twp_normalize(&encoder->tokenizer->normalizer, encoder->matcher, &slice,
+                      buffer, encoder->err);
+    if (status == TW_OK && slice.size > 0) {
+        encoder->first = slice.is_first ? slice.text : NULL;
+        status = encode_normalized(encoder, slice.text, slice.size);
+        encoder->first = first;
+    }
+    tw_strbuf_fini(&buffer[0]);
+    tw_strbuf_fini(&buffer[1]);
     return status;
 }
 
@@ -63,8 +66,7 @@ static enum tw_status check_text(const char *text, size_t size,
     size_t valid = twp_utf8_check(text, size);
     if (valid == size)
         return TW_OK;
-    return tw_error_set(err, TW_ERR_FORMAT, "invalid UTF-8 at byte %zu",
-                        valid);
+    return tw_error_set(err, TW_ERR_FORMAT, "invalid UTF-8 at byte %zu", valid);
 }
 
 enum tw_status tw_tokenizer_encode(const struct tw_tokenizer *tokenizer,
@@ -74,6 +76,7 @@ enum tw_status tw_tokenizer_encode(const struct tw_tokenizer *tokenizer,
 {
     struct twp_encoder encoder = {.tokenizer = tokenizer,
                                   .parse_special = parse_special,
+                                  .first = text,
                                   .ids = ids,
                                   .err = err};
     size_t before = ids->count;
@@ -85,12 +88,12 @@ enum tw_status tw_tokenizer_encode(const struct tw_tokenizer *tokenizer,
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     if (twp_cache_take(tokenizer->cache))
         encoder.cache = tokenizer->cache;
-    status = twp_added_split(&encoder, &tokenizer->raw, text, size,
-                             encode_raw);
+    status = twp_added_split(&encoder, &tokenizer->raw, text, size, encode_raw);
     if (encoder.cache)
         twp_cache_give_back(encoder.cache);
     twp_matcher_destroy(encoder.matcher);
     tw_ids_fini(&encoder.word);
+    tw_strbuf_fini(&encoder.letters);
     if (status != TW_OK)
         ids->count = before;
     return status;
@@ -101,11 +104,11 @@ int64_t tw_tokenizer_size(const struct tw_tokenizer *tokenizer)
     return tokenizer->size;
 }
 
-const char *tw_tokenizer_piece(const struct tw_tokenizer *tokenizer,
-                               int32_t id, size_t *size)
+const char *tw_tokenizer_piece(const struct tw_tokenizer *tokenizer, int32_t id,
+                               size_t *size)
 {
     if (id < 0 || id >= tokenizer->size ||
-        tokenizer->piece[id].size == UINT32_MAX)
+        tokenizer->piece[id].size == TWP_NO_PIECE)
         return NULL;
     *size = tokenizer->piece[id].size;
     return tw_strbuf_text(&tokenizer->bytes) + tokenizer->piece[id].offset;

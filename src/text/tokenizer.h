@@ -1,7 +1,8 @@
-/* Byte-level BPE tokenizers, exactly as Hugging Face tokenizers: from
- * tokenizer.json, or vocab.json + merges.txt (GPT-2's rules). Characters that
- * Unicode took in after PCRE2's tables (or, for NFC, after 14.0) count as
- * unassigned.
+/* Byte-pair tokenizers of bytes (GPT-2's kind) and of characters
+ * (SentencePiece's), exactly as Hugging Face tokenizers and SentencePiece:
+ * from tokenizer.json, tokenizer.model, or vocab.json + merges.txt; from a
+ * GGUF file through vocab.h. Characters that Unicode took in after PCRE2's
+ * tables (or, for NFC, after 14.0) count as unassigned.
  *
  *     tw_tokenizer_open("models/mine", &tokenizer, &err);
  *     struct tw_ids ids = {0};
@@ -31,18 +32,32 @@ void tw_ids_fini(struct tw_ids *ids);
 TW_MUST_USE enum tw_status tw_ids_push(struct tw_ids *ids, int32_t id,
                                        struct tw_error *err);
 
-/* DIRECTORY/tokenizer.json, else vocab.json + merges.txt. Model BPE with
- * byte-level alphabet; pre-tokenizers Split (regex or string; isolated,
- * removed, merged_*; inverted), Digits, ByteLevel and Sequence of them, regex
- * through PCRE2; merges as "a b" strings or pairs; ignore_merges; normalizers
- * null, NFC where present (else TW_ERR_UNSUPPORTED); added tokens (special,
- * lstrip, rstrip, single_word, normalized); post-processor's BOS
- * (TemplateProcessing or ByteLevel; a Sequence of them). Anything else is
- * TW_ERR_UNSUPPORTED naming it. "truncation" and "padding" are ignored. Ids
- * are below 2^24 and below 16 times the number of entries + 65536. With
- * vocab.json the tokens that the files beside it name are special ones, and
- * tokenizer_config.json's add_prefix_space counts. Returns TW_OK,
- * TW_ERR_NOT_FOUND (no tokenizer there), TW_ERR_FORMAT or TW_ERR_NOMEM. */
+/* DIRECTORY/tokenizer.json, else tokenizer.model, else vocab.json +
+ * merges.txt. Anything but the following is TW_ERR_UNSUPPORTED, naming it and
+ * what is supported.
+ *
+ * tokenizer.json: model BPE, of bytes where a ByteLevel pre-tokenizer is
+ * there, else of characters (byte_fallback, unk_token, fuse_unk);
+ * ignore_merges; merges as "a b" strings or pairs. Normalizers NFC, Prepend,
+ * Replace (string or regex), Sequence. Pre-tokenizers Split (regex or string;
+ * isolated, removed, contiguous, merged_*; inverted), Digits, Punctuation,
+ * ByteLevel, Metaspace (prepend_scheme, split), Sequence; regex through PCRE2.
+ * Added tokens (special, lstrip, rstrip, single_word, normalized).
+ * Post-processors TemplateProcessing (its BOS), ByteLevel, Sequence.
+ * "truncation", "padding" and the decoder are ignored. Ids are below 2^24 and
+ * below the number of entries + 65536.
+ *
+ * tokenizer.model: SentencePiece's byte-pair type with its identity
+ * normalizer, add_dummy_prefix, remove_extra_whitespaces, byte fallback,
+ * user-defined and control pieces; the latter are found in text as special
+ * tokens. The space before a text is put once, with "legacy": true of
+ * tokenizer_config.json behind special tokens too; add_prefix_space false
+ * there leaves it out.
+ *
+ * With the last two, tokens that the files beside them name are special ones,
+ * and added_tokens_decoder of tokenizer_config.json adds its own. With
+ * vocab.json its add_prefix_space counts. Returns TW_OK, TW_ERR_NOT_FOUND (no
+ * tokenizer there), TW_ERR_FORMAT or TW_ERR_NOMEM. */
 TW_MUST_USE enum tw_status tw_tokenizer_open(const char *directory,
                                              struct tw_tokenizer **tokenizer,
                                              struct tw_error *err);
@@ -60,22 +75,25 @@ TW_MUST_USE enum tw_status tw_tokenizer_encode(
 
 /* Number of ids: largest id + 1 (holes have no piece). */
 int64_t tw_tokenizer_size(const struct tw_tokenizer *tokenizer);
-/* The bytes an id stands for (borrowed), NULL if it has none; *size bytes. */
+/* The bytes an id stands for (borrowed), NULL if it has none; *size bytes.
+ * SentencePiece's mark of a space is a space, "<0x0A>" the byte. */
 const char *tw_tokenizer_piece(const struct tw_tokenizer *tokenizer, int32_t id,
                                size_t *size);
 bool tw_tokenizer_is_special(const struct tw_tokenizer *tokenizer, int32_t id);
 /* The id of a token by its stored form ("<|endoftext|>"), -1: none. */
 int32_t tw_tokenizer_find(const struct tw_tokenizer *tokenizer,
                           const char *token);
-/* The BOS its own rule puts before a sequence (post-processor template, or
- * tokenizer_config.json's add_bos_token), -1: it adds none. */
+/* The BOS its own rule puts before a sequence: of the post-processor's
+ * template; else bos_token where tokenizer_config.json's add_bos_token is
+ * true; with a tokenizer.model its own unless add_bos_token is false; with a
+ * vocabulary as vocab.h says. -1: it adds none. */
 int32_t tw_tokenizer_bos(const struct tw_tokenizer *tokenizer);
 /* The end-of-text token: tokenizer_config.json's or special_tokens_map.json's
  * eos_token, else "<|endoftext|>", "</s>", "<|end_of_text|>"; -1: none. */
 int32_t tw_tokenizer_eos(const struct tw_tokenizer *tokenizer);
 /* SHA-256 of the files it was read from, one behind the other:
  * tokenizer_config.json and special_tokens_map.json where they are there, then
- * tokenizer.json, or vocab.json and merges.txt. */
+ * tokenizer.json, tokenizer.model, or vocab.json and merges.txt. */
 const char *tw_tokenizer_hash(const struct tw_tokenizer *tokenizer);
 
 /* A piece made printable: valid printable UTF-8 as it is, spaces kept, control

@@ -41,9 +41,9 @@ enum tw_status twp_added_add(struct twp_added_set *set, const char *content,
 {
     if (size > TWP_ADDED_BYTES_MAX)
         return tw_error_set(err, TW_ERR_FORMAT,
-                            "added token '%.60s...' has %zu bytes, more than "
+                            "added token '%.*s...' has %zu bytes, more than "
                             "the %d allowed",
-                            content, size, TWP_ADDED_BYTES_MAX);
+                            60, content, size, TWP_ADDED_BYTES_MAX);
     if (size == 0)
         return TW_OK;
     if (set->nodes == 0)
@@ -55,8 +55,10 @@ enum tw_status twp_added_add(struct twp_added_set *set, const char *content,
         if (at < 0)
             return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     }
-    if (set->node[at].token >= 0)
+    if (set->node[at].token >= 0) { /* given again: the last stands */
+        set->added[set->node[at].token] = *added;
         return TW_OK;
+    }
     if (tw_grow((void **)&set->added, &set->capacity, set->count + 1,
                 sizeof *set->added) != 0)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
@@ -169,8 +171,7 @@ static enum tw_status take(struct twp_encoder *encoder, const char *text,
 
 enum tw_status twp_added_split(struct twp_encoder *encoder,
                                const struct twp_added_set *set,
-                               const char *text, size_t size,
-                               twp_rest_fn *rest)
+                               const char *text, size_t size, twp_rest_fn *rest)
 {
     enum tw_status status = TW_OK;
     size_t done = 0, at = 0;

@@ -10,20 +10,24 @@
 
 #define SHORT_WORD 32
 
-enum tw_status twp_bpe_reserve(struct twp_bpe *bpe, size_t count,
-                               struct tw_error *err)
+static int make_slots(struct twp_bpe *bpe, int bits)
 {
-    int bits = 4;
-    while (((size_t)1 << bits) < 2 * count)
-        bits++;
+    struct twp_merge *slot = tw_alloc((size_t)1 << bits, sizeof *slot);
+    if (!slot)
+        return -1;
+    bpe->slot = slot;
     bpe->slots = (size_t)1 << bits;
     bpe->shift = 64 - bits;
-    bpe->slot = tw_alloc(bpe->slots, sizeof *bpe->slot);
-    if (!bpe->slot)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < bpe->slots; i++)
-        bpe->slot[i] = (struct twp_merge){.id = -1};
-    return TW_OK;
+        slot[i] = (struct twp_merge){.id = -1};
+    return 0;
+}
+
+enum tw_status twp_bpe_create(struct twp_bpe *bpe, struct tw_error *err)
+{
+    if (bpe->slot || make_slots(bpe, 8) == 0)
+        return TW_OK;
+    return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
 }
 
 void twp_bpe_fini(struct twp_bpe *bpe)
@@ -40,12 +44,32 @@ static struct twp_merge *find_slot(const struct twp_bpe *bpe, uint64_t pair)
     return &bpe->slot[at];
 }
 
-void twp_bpe_add(struct twp_bpe *bpe, int32_t left, int32_t right,
-                 uint32_t rank, int32_t id)
+/* Twice the slots, every merge in its new place. */
+static int grow(struct twp_bpe *bpe)
+{
+    struct twp_bpe old = *bpe;
+    if (make_slots(bpe, 64 - bpe->shift + 1) != 0)
+        return -1;
+    for (size_t i = 0; i < old.slots; i++)
+        if (old.slot[i].id >= 0)
+            *find_slot(bpe, old.slot[i].pair) = old.slot[i];
+    tw_free(old.slot);
+    return 0;
+}
+
+enum tw_status twp_bpe_add(struct twp_bpe *bpe, int32_t left, int32_t right,
+                           uint32_t rank, int32_t id, struct tw_error *err)
 {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    *find_slot(bpe, pair) =
-        (struct twp_merge){.pair = pair, .rank = rank, .id = id};
+    enum tw_status status = twp_bpe_create(bpe, err);
+    if (status != TW_OK)
+        return status;
+    if (2 * (bpe->count + 1) > bpe->slots && grow(bpe) != 0)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    struct twp_merge *merge = find_slot(bpe, pair);
+    bpe->count += merge->id < 0;
+    *merge = (struct twp_merge){.pair = pair, .rank = rank, .id = id};
+    return TW_OK;
 }
 
 const struct twp_merge *twp_bpe_find(const struct twp_bpe *bpe, int32_t left,

@@ -31,14 +31,11 @@ static enum tw_status read_lines(struct tw_tokenizer *tokenizer,
                                  const char *text, size_t size,
                                  struct tw_error *err)
 {
-    size_t lines = 1;
     uint32_t rank = 0;
-    for (size_t i = 0; i < size; i++)
-        lines += text[i] == '\n';
     if (twp_utf8_check(text, size) != size)
         return tw_error_set(err, TW_ERR_FORMAT, "invalid UTF-8 at byte %zu",
                             twp_utf8_check(text, size));
-    enum tw_status status = twp_bpe_reserve(&tokenizer->bpe, lines, err);
+    enum tw_status status = twp_bpe_create(&tokenizer->bpe, err);
     for (size_t at = 0; status == TW_OK && at < size;) {
         const char *end = memchr(text + at, '\n', size - at);
         size_t length = end ? (size_t)(end - text) - at : size - at;
@@ -65,25 +62,23 @@ static enum tw_status read_merges(struct tw_tokenizer *tokenizer,
     return status;
 }
 
-/* {"id", "content", "special"} for every name that is in the vocabulary. */
-static json_t *make_added(const struct twp_config *config,
-                          const json_t *vocab)
+/* Adds {"id", "content", "special"} for every name that is in the
+ * vocabulary; -1 without memory. */
+static int add_named(const struct twp_config *config, const json_t *vocab,
+                     json_t *list)
 {
     static const char *const keys[] = {"bos_token", "eos_token", "unk_token",
                                        "pad_token", NULL};
-    json_t *list = json_array();
-    for (int i = 0; list && i < 5; i++) {
+    for (int i = 0; i < 5; i++) {
         const char *name =
             keys[i] ? twp_config_token(config, keys[i]) : "<|endoftext|>";
         json_t *id = name ? json_object_get(vocab, name) : NULL;
-        if (id && json_array_append_new(
-                      list, json_pack("{s:O,s:s,s:b}", "id", id, "content",
-                                      name, "special", 1)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        if (id && json_array_append_new(list, json_pack("{s:O,s:s,s:b}", "id",
+                                                        id, "content", name,
+                                                        "special", 1)) != 0)
+            return -1;
     }
-    return list;
+    return 0;
 }
 
 static enum tw_status read_vocab(struct tw_tokenizer *tokenizer,
@@ -94,14 +89,14 @@ static enum tw_status read_vocab(struct tw_tokenizer *tokenizer,
     enum tw_status status = twp_json_read(tokenizer, path, &vocab, err);
     if (status != TW_OK)
         return status;
-    json_t *added = make_added(config, vocab);
-    if (!added)
+    json_t *added = NULL;
+    status = twp_config_added(config, &added, err);
+    if (status == TW_OK && add_named(config, vocab, added) != 0)
         status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    else
+    if (status == TW_OK)
         status = twp_tokens_read(tokenizer, vocab, added, err);
     if (status != TW_OK)
         tw_error_prefix(err, "%s", path);
-    tokenizer->bpe.unknown = -1;
     json_decref(added);
     json_decref(vocab);
     return status;
@@ -119,8 +114,9 @@ enum tw_status twp_tokenizer_gpt2(struct tw_tokenizer *tokenizer,
         status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     else if (access(vocab, F_OK) != 0 || access(merges, F_OK) != 0)
         status = tw_error_set(err, TW_ERR_NOT_FOUND,
-                              "%s: no tokenizer (tokenizer.json, or "
-                              "vocab.json with merges.txt)",
+                              "%s: no tokenizer (tokenizer.json, "
+                              "tokenizer.model, or vocab.json with "
+                              "merges.txt)",
                               directory);
     if (status == TW_OK)
         status = read_vocab(tokenizer, config, vocab, err);

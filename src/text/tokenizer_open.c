@@ -38,73 +38,26 @@ enum tw_status twp_json_read(struct tw_tokenizer *tokenizer, const char *path,
     return status;
 }
 
-static enum tw_status read_optional(struct tw_tokenizer *tokenizer,
-                                    const char *directory, const char *name,
-                                    json_t **json, struct tw_error *err)
-{
-    enum tw_status status = TW_OK;
-    char *path = tw_path_join(directory, name);
-    if (!path)
-        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    else if (access(path, F_OK) == 0)
-        status = twp_json_read(tokenizer, path, json, err);
-    tw_free(path);
-    return status;
-}
-
-enum tw_status twp_config_read(struct tw_tokenizer *tokenizer,
-                               const char *directory,
-                               struct twp_config *config, struct tw_error *err)
-{
-    enum tw_status status =
-        read_optional(tokenizer, directory, "tokenizer_config.json",
-                      &config->config, err);
-    if (status == TW_OK)
-        status = read_optional(tokenizer, directory, "special_tokens_map.json",
-                               &config->map, err);
-    return status;
-}
-
-void twp_config_fini(struct twp_config *config)
-{
-    json_decref(config->config);
-    json_decref(config->map);
-    *config = (struct twp_config){0};
-}
-
-/* A name, or an object with one. */
-static const char *token_name(const json_t *json, const char *key)
-{
-    const json_t *token = json_object_get(json, key);
-    const json_t *content = json_object_get(token, "content");
-    return json_string_value(content ? content : token);
-}
-
-const char *twp_config_token(const struct twp_config *config, const char *key)
-{
-    const char *name = token_name(config->config, key);
-    return name ? name : token_name(config->map, key);
-}
-
-bool twp_config_flag(const struct twp_config *config, const char *key)
-{
-    return json_is_true(json_object_get(config->config, key));
-}
-
-/* A template's BOS stands; else add_bos_token asks for it. */
-static void choose_ends(struct tw_tokenizer *tokenizer,
-                        const struct twp_config *config)
+void twp_default_eos(struct tw_tokenizer *tokenizer)
 {
     static const char *const names[] = {"<|endoftext|>", "</s>",
                                         "<|end_of_text|>"};
+    for (int i = 0; tokenizer->eos < 0 && i < 3; i++)
+        tokenizer->eos = tw_tokenizer_find(tokenizer, names[i]);
+}
+
+/* A template's BOS stands; else add_bos_token asks for it. The names of the
+ * config go before those of a tokenizer.model. */
+static void choose_ends(struct tw_tokenizer *tokenizer,
+                        const struct twp_config *config)
+{
     const char *bos = twp_config_token(config, "bos_token");
     const char *eos = twp_config_token(config, "eos_token");
     if (tokenizer->bos < 0 && bos && twp_config_flag(config, "add_bos_token"))
         tokenizer->bos = tw_tokenizer_find(tokenizer, bos);
     if (eos)
         tokenizer->eos = tw_tokenizer_find(tokenizer, eos);
-    for (int i = 0; tokenizer->eos < 0 && i < 3; i++)
-        tokenizer->eos = tw_tokenizer_find(tokenizer, names[i]);
+    twp_default_eos(tokenizer);
 }
 
 static enum tw_status read_json_form(struct tw_tokenizer *tokenizer,
@@ -121,19 +74,35 @@ static enum tw_status read_json_form(struct tw_tokenizer *tokenizer,
     return status;
 }
 
+/* tokenizer.json (path), else tokenizer.model, else GPT-2's two files. */
+static enum tw_status read_form(struct tw_tokenizer *tokenizer,
+                                const char *directory, const char *path,
+                                const struct twp_config *config,
+                                struct tw_error *err)
+{
+    char *model = tw_path_join(directory, "tokenizer.model");
+    enum tw_status status;
+    if (!model)
+        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    else if (access(path, F_OK) == 0)
+        status = read_json_form(tokenizer, path, err);
+    else if (access(model, F_OK) == 0)
+        status = twp_tokenizer_model(tokenizer, model, config, err);
+    else
+        status = twp_tokenizer_gpt2(tokenizer, directory, config, err);
+    tw_free(model);
+    return status;
+}
+
 /* The hash is that of the files in the order they are read here. */
 static enum tw_status read_all(struct tw_tokenizer *tokenizer,
                                const char *directory, const char *path,
                                struct tw_error *err)
 {
     struct twp_config config = {0};
-    tw_sha256_init(&tokenizer->hasher);
-    enum tw_status status =
-        twp_config_read(tokenizer, directory, &config, err);
-    if (status == TW_OK && access(path, F_OK) == 0)
-        status = read_json_form(tokenizer, path, err);
-    else if (status == TW_OK)
-        status = twp_tokenizer_gpt2(tokenizer, directory, &config, err);
+    enum tw_status status = twp_config_read(tokenizer, directory, &config, err);
+    if (status == TW_OK)
+        status = read_form(tokenizer, directory, path, &config, err);
     if (status == TW_OK)
         choose_ends(tokenizer, &config);
     twp_config_fini(&config);
@@ -141,22 +110,32 @@ static enum tw_status read_all(struct tw_tokenizer *tokenizer,
     return status;
 }
 
+struct tw_tokenizer *twp_tokenizer_create(void)
+{
+    struct tw_tokenizer *tokenizer = tw_calloc(1, sizeof *tokenizer);
+    if (!tokenizer)
+        return NULL;
+    tokenizer->cache = twp_cache_create();
+    tokenizer->bos = tokenizer->eos = tokenizer->bpe.unknown = -1;
+    tw_sha256_init(&tokenizer->hasher);
+    if (tokenizer->cache)
+        return tokenizer;
+    tw_free(tokenizer);
+    return NULL;
+}
+
 enum tw_status tw_tokenizer_open(const char *directory,
                                  struct tw_tokenizer **out,
                                  struct tw_error *err)
 {
     char *path = tw_path_join(directory, "tokenizer.json");
-    struct tw_tokenizer *tokenizer = tw_calloc(1, sizeof *tokenizer);
-    enum tw_status status = TW_OK;
-    if (tokenizer)
-        tokenizer->cache = twp_cache_create();
-    if (!path || !tokenizer || !tokenizer->cache) {
-        status = tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory",
-                              directory);
-    } else {
-        tokenizer->bos = tokenizer->eos = -1;
+    struct tw_tokenizer *tokenizer = twp_tokenizer_create();
+    enum tw_status status;
+    if (!path || !tokenizer)
+        status =
+            tw_error_set(err, TW_ERR_NOMEM, "%s: out of memory", directory);
+    else
         status = read_all(tokenizer, directory, path, err);
-    }
     tw_free(path);
     if (status == TW_OK)
         *out = tokenizer;
@@ -179,6 +158,8 @@ void tw_tokenizer_close(struct tw_tokenizer *tokenizer)
     twp_regex_destroy(tokenizer->space);
     twp_stages_fini(&tokenizer->stages);
     twp_bpe_fini(&tokenizer->bpe);
+    twp_normalizer_fini(&tokenizer->normalizer);
+    twp_characters_destroy(tokenizer->characters);
     twp_cache_destroy(tokenizer->cache);
     tw_free(tokenizer);
 }

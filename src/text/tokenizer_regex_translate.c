@@ -5,7 +5,8 @@
  *   \w, \W     letters, marks, digits and connectors as Oniguruma lists
  *              them, with its six Latin-1 numbers; \b and \B go by these
  *   \uHHHH     \x{HHHH}
- *   [a[b]], [a&&b], \h, (?m), {n,m}+   other meanings: refused, by name */
+ *   [a[b]]     [ab]
+ *   [a[^b]], [a&&b], \h, (?m), {n,m}+   other meanings: refused, by name */
 #include <config.h>
 
 #include <ctype.h>
@@ -88,27 +89,44 @@ static enum tw_status escape(const char *p, bool is_inside, const char **next,
     return TW_OK;
 }
 
+/* A bracket in a bracket adds its members (Bloom's pattern has one): its own
+ * brackets drop out. Where more depends on them it is refused. */
+static enum tw_status nested(const char *p, int *depth, struct tw_error *err)
+{
+    if (*p == ']') {
+        --*depth;
+        return p[1] == '-' ? refuse("- behind a bracket in brackets", err)
+                           : TW_OK;
+    }
+    ++*depth;
+    if (p[1] == '^')
+        return refuse("[^ between brackets", err);
+    return p[-1] == '-' ? refuse("- before a bracket in brackets", err)
+                        : TW_OK;
+}
+
 /* A bracket at p; *next stands behind its end. */
 static enum tw_status class(const char *p, const char **next,
                             struct tw_strbuf *out, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
     size_t head = p[1] == '^' ? 2 : 1;
+    int depth = 0;
     tw_strbuf_append(out, p, head);
     p += head;
-    while (status == TW_OK && *p && *p != ']') {
+    while (status == TW_OK && *p && (*p != ']' || depth > 0)) {
+        const char *end = p[0] == '[' && p[1] == ':' ? strstr(p, ":]") : NULL;
+        size_t length = end ? (size_t)(end + 2 - p) : 1;
         if (p[0] == '\\') {
             status = escape(p + 1, true, &p, out, err);
-            continue;
+        } else if (p[0] == '&' && p[1] == '&') {
+            status = refuse("&& between brackets", err);
+        } else if (!end && (p[0] == '[' || p[0] == ']')) {
+            status = nested(p++, &depth, err);
+        } else {
+            tw_strbuf_append(out, p, length);
+            p += length;
         }
-        if (p[0] == '&' && p[1] == '&')
-            return refuse("&& between brackets", err);
-        const char *end = p[0] == '[' && p[1] == ':' ? strstr(p, ":]") : NULL;
-        if (p[0] == '[' && !end)
-            return refuse("[ between brackets", err);
-        size_t length = end ? (size_t)(end + 2 - p) : 1;
-        tw_strbuf_append(out, p, length);
-        p += length;
     }
     if (*p) /* no end: PCRE2 says so */
         tw_strbuf_append(out, p++, 1);

@@ -73,9 +73,9 @@ static enum tw_status cut(struct cutter *cutter, size_t size)
     bool is_found = true, has_last = false;
     enum tw_status status = TW_OK;
     while (status == TW_OK && from <= size) {
-        status = twp_regex_find(cutter->stage->regex, encoder->matcher,
-                                cutter->text, size, from, span, &is_found,
-                                encoder->err);
+        status =
+            twp_regex_find(cutter->stage->regex, encoder->matcher, cutter->text,
+                           size, from, span, &is_found, encoder->err);
         if (status != TW_OK || !is_found)
             break;
         if (span[1] == span[0] && has_last && span[1] == done) {
@@ -94,42 +94,32 @@ static enum tw_status cut(struct cutter *cutter, size_t size)
     return status == TW_OK ? flush(cutter) : status;
 }
 
-static enum tw_status run_stage(struct twp_encoder *encoder, size_t number,
-                                const char *text, size_t size)
+static enum tw_status run_cut(struct twp_encoder *encoder, size_t number,
+                              const char *text, size_t size)
 {
     const struct twp_stage *stage = &encoder->tokenizer->stages.stage[number];
     if (!stage->regex)
         return twp_stages_run(encoder, number + 1, text, size);
-    struct cutter cutter = {.encoder = encoder,
-                            .stage = stage,
-                            .next = number + 1,
-                            .text = text};
+    struct cutter cutter = {
+        .encoder = encoder, .stage = stage, .next = number + 1, .text = text};
     return cut(&cutter, size);
 }
 
-static enum tw_status run_with_space(struct twp_encoder *encoder,
-                                     size_t number, const char *text,
-                                     size_t size)
-{
-    struct tw_strbuf spaced = {0};
-    enum tw_status status;
-    tw_strbuf_puts(&spaced, " ");
-    tw_strbuf_append(&spaced, text, size);
-    if (spaced.is_failed)
-        status = tw_error_set(encoder->err, TW_ERR_NOMEM, "out of memory");
-    else
-        status = run_stage(encoder, number, spaced.data, spaced.length);
-    tw_strbuf_fini(&spaced);
-    return status;
-}
-
-enum tw_status twp_stages_run(struct twp_encoder *encoder, size_t stage,
+enum tw_status twp_stages_run(struct twp_encoder *encoder, size_t number,
                               const char *text, size_t size)
 {
-    const struct twp_stages *stages = &encoder->tokenizer->stages;
-    if (stage == stages->count)
-        return twp_word_encode(encoder, text, size);
-    if (stages->stage[stage].adds_space && text[0] != ' ')
-        return run_with_space(encoder, stage, text, size);
-    return run_stage(encoder, stage, text, size);
+    static enum tw_status (*const runs[])(struct twp_encoder *, size_t,
+                                          const char *, size_t) = {
+        [TWP_CUT] = run_cut,
+        [TWP_ADD_SPACE] = twp_stage_add_space,
+        [TWP_METASPACE] = twp_stage_metaspace,
+        [TWP_LETTERS] = twp_stage_letters,
+    };
+    const struct tw_tokenizer *tokenizer = encoder->tokenizer;
+    if (number < tokenizer->stages.count)
+        return runs[tokenizer->stages.stage[number].kind](encoder, number, text,
+                                                          size);
+    if (tokenizer->characters)
+        return twp_characters_encode(encoder, text, size);
+    return twp_word_encode(encoder, text, size);
 }

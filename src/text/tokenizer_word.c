@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "text/tokenizer_internal.h"
 
-#define CACHE_SLOTS 65536u
+#define CACHE_SLOTS  65536u
 #define CACHED_BYTES 30
-#define CACHED_IDS 7
+#define CACHED_IDS   7
 
 struct slot {
     uint32_t hash;
@@ -95,8 +95,8 @@ static enum tw_status spell(struct twp_encoder *encoder, const char *word,
     return TW_OK;
 }
 
-static enum tw_status merge(struct twp_encoder *encoder, const char *word,
-                            size_t size)
+static enum tw_status merge_bytes(struct twp_encoder *encoder, const char *word,
+                                  size_t size)
 {
     const struct tw_tokenizer *tokenizer = encoder->tokenizer;
     if (tokenizer->bpe.ignores_merges) {
@@ -107,6 +107,30 @@ static enum tw_status merge(struct twp_encoder *encoder, const char *word,
         }
     }
     enum tw_status status = spell(encoder, word, size);
+    return status == TW_OK ? twp_merge_word(encoder) : status;
+}
+
+static enum tw_status merge_letters(struct twp_encoder *encoder,
+                                    const char *word, size_t size)
+{
+    struct tw_strbuf bytes = {0};
+    twp_letters_to_bytes(word, size, &bytes);
+    enum tw_status status =
+        bytes.is_failed
+            ? tw_error_set(encoder->err, TW_ERR_NOMEM, "out of memory")
+            : merge_bytes(encoder, tw_strbuf_text(&bytes), bytes.length);
+    tw_strbuf_fini(&bytes);
+    return status;
+}
+
+static enum tw_status merge(struct twp_encoder *encoder, const char *word,
+                            size_t size)
+{
+    if (encoder->is_letters)
+        return merge_letters(encoder, word, size);
+    if (!encoder->tokenizer->characters)
+        return merge_bytes(encoder, word, size);
+    enum tw_status status = twp_characters_spell(encoder, word, size);
     return status == TW_OK ? twp_merge_word(encoder) : status;
 }
 
@@ -133,8 +157,7 @@ enum tw_status twp_word_encode(struct twp_encoder *encoder, const char *word,
         slot = &encoder->cache->slot[hash % CACHE_SLOTS];
         if (slot->hash == hash && slot->size == size &&
             memcmp(slot->bytes, word, size) == 0)
-            return push_all(encoder->ids, slot->id, slot->count,
-                            encoder->err);
+            return push_all(encoder->ids, slot->id, slot->count, encoder->err);
     }
     enum tw_status status = merge(encoder, word, size);
     if (status != TW_OK)

@@ -146,6 +146,18 @@ got = c.execute("""SELECT tokens, sequences, documents, predicted, skipped, mean
     FROM run_info WHERE run = ?""", (run,)).fetchall()
 check("run_info", got, [(rows, S, S, S * (T - 1), 0, mean, math.exp(mean))], 1e-5)
 
+got = c.execute("""SELECT layer, low, high, neurons FROM rate_histogram WHERE run = ?
+    ORDER BY 1, 2""", (run,)).fetchall()
+rates = {}
+for layer, fired, tokens in c.execute("SELECT layer, fired, tokens FROM neuron_stats WHERE"
+                                      " run = ?", (run,)):
+    k = 0
+    while fired and fired * 2 ** (k + 1) <= tokens:
+        k += 1
+    key = (layer, 0.5 ** (k + 1), 0.5 ** k) if fired else (layer, 0.0, 0.0)
+    rates[key] = rates.get(key, 0) + 1
+check("rate_histogram from neuron_stats", got, sorted(k + (n,) for k, n in rates.items()))
+
 # What only the run knows, checked against itself: the corpus clock.
 got = c.execute("""SELECT n.layer, d.tokens_seen, d.dead,
         sum(n.first_fired IS NULL OR n.first_fired >= d.tokens_seen)
