@@ -32,7 +32,7 @@ left=$(squeue -h -j "$id" -o %L 2>/dev/null | awk -F'[-:]' '/^[0-9:-]+$/ {
 limit=
 if [ -n "$left" ]; then
     margin=${MARGIN:-$((left > 3600 ? 300 : left / 12))}
-    limit="--time-limit $((left > margin ? left - margin : 1))s"
+    limit="--time-limit $((left > margin ? left - margin : 0))s"
 fi
 
 set -- profile $limit --resume "$@"

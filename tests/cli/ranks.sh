@@ -18,9 +18,15 @@ rank() {
     shift 2
     exec "$tw" profile $options "$@"
 }
+# The views, and what the ledger holds of every row.
+contents() {
+    published "$1"
+    sql "$1" "SELECT count(*), sum(nnz), sum(l1), sum(nnz * (sequence + 1) * (position + 1) *
+        (layer + 1)), sum(document * nnz) FROM token_activity WHERE run = 'r'"
+}
 # whole NAME DB: it holds the one run, and no parts are left.
 whole() {
-    published "$2" >whole.txt
+    contents "$2" >whole.txt
     same "$1: the views of one process" one.txt whole.txt
     parts=$(ls "$2".part* 2>/dev/null)
     equal "$1: no parts are left" "$parts" ""
@@ -34,7 +40,7 @@ wait_for() {
     done
 }
 claim "one process" profile --db one.sqlite
-published one.sqlite >one.txt
+contents one.sqlite >one.txt
 
 echo "== by hand"
 for i in 0 2; do
