@@ -4,7 +4,8 @@ TW_MANS = doc/twellscope.1 $(TW_MAN_COMMANDS:%=doc/twellscope-%.1)
 man_MANS = $(TW_MANS)
 CLEANFILES += $(TW_MANS)
 EXTRA_DIST += %reldir%/FAMILIES.md %reldir%/FORMAT.md %reldir%/FORMATS.md \
-	%reldir%/TOKENIZERS.md %reldir%/layers.png %reldir%/tutorial.md
+	%reldir%/TOKENIZERS.md %reldir%/bench.md %reldir%/layers.png \
+	%reldir%/tutorial.md
 EXTRA_DIST += %reldir%/CLUSTER.md
 
 $(TW_MANS): twellscope$(EXEEXT)

@@ -2,27 +2,41 @@
 # kernels/ops.c opens at run time. The module holds its own copy of what it
 # needs of base, so that it can be opened by any program of this version.
 EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
-	%reldir%/cuda/product.cuh
+	%reldir%/cuda/product.cuh %reldir%/cuda/act.cuh \
+	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_count.cuh \
+	%reldir%/cuda/hidden_params.cuh %reldir%/cuda/hidden_plan.cuh \
+	%reldir%/cuda/hidden_stage.cuh \
+	%reldir%/cuda/planes.cuh \
+	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
+	%reldir%/cuda/pack_rows.cuh \
+	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 if HAVE_CUDA
 noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
-	%reldir%/cuda/cuda_internal.h %reldir%/cuda/counts.c \
-	%reldir%/cuda/device.c %reldir%/cuda/ffn.c %reldir%/cuda/ops_cuda.c \
-	%reldir%/cuda/down.cu %reldir%/cuda/hidden.cu %reldir%/cuda/pack.cu \
-	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu
+	%reldir%/cuda/cuda_internal.h %reldir%/cuda/baseline.c \
+	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
+	%reldir%/cuda/counts.c %reldir%/cuda/device.c %reldir%/cuda/ffn.c \
+	%reldir%/cuda/ops_cuda.c %reldir%/cuda/plan.c \
+	%reldir%/cuda/down.cu %reldir%/cuda/down_thin.cu \
+	%reldir%/cuda/hidden.cu \
+	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \
+	%reldir%/cuda/pack.cu \
+	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu \
+	%reldir%/cuda/launch_mma.h %reldir%/cuda/down_mma.cu \
+	%reldir%/cuda/hidden_mma.cu %reldir%/cuda/pack_mma.cu
 cudamoduledir = $(pkglibdir)
 cudamodule_PROGRAMS = twellscope-cuda.so
 twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)
 twellscope_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
-	src/base/memory.c kernels/activation.c kernels/ffn_desc.c
+	src/base/memory.c kernels/activation.c kernels/ffn_desc.c kernels/ffn_plan.c
 twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-u,tw_ops_module \
 	-Wl,--exclude-libs,libcudart_static.a
 twellscope_cuda_so_LDADD = libkernelscuda.a $(CUDA_LIBS) -lstdc++ -lm
-MOSTLYCLEANFILES += kernels/cuda/*.o.d
+MOSTLYCLEANFILES += kernels/cuda/*.o.d kernels/cuda/*.o.ptxas
 endif
 SUFFIXES += .cu
 TW_NVCCFLAGS = -std=c++17 -O3 -lineinfo \
@@ -33,6 +47,13 @@ AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
+# Files of Hopper's own instructions; the others run on every chosen target.
+kernels/cuda/down.o kernels/cuda/down_thin.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
+kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
+	CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
+# The compiler's report, for tests/check_cuda_resources.sh, stands beside.
 .cu.o:
-	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(NVCOMPILE) -MMD -MP -MT $@ -MF $@.d -c -o $@ $<
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && { $(NVCOMPILE) -Xptxas=-v -MMD -MP -MT $@ \
+	    -MF $@.d -c -o $@ $< 2>$@.ptxas || { cat $@.ptxas >&2; exit 1; }; }
+	@sed -e '/^ptxas info/d' -e '/bytes stack frame/d' $@.ptxas >&2
 -include $(wildcard kernels/cuda/*.o.d)

@@ -45,11 +45,22 @@ struct tw_matrix {
     int64_t rows, cols;
 };
 
+/* Which of the cuda backend's kernels run. */
+enum tw_cuda_path {
+    TW_CUDA_AUTO,    /* the fastest that the device can run */
+    TW_CUDA_HOPPER,  /* compute capability 9.0 */
+    TW_CUDA_PORTABLE /* 8.0 and later */
+};
+
 struct tw_ops_config {
     int threads;         /* cpu: workers; 0: all cores at hand */
     int device;          /* cuda: device number */
     int64_t keep_bytes;  /* widened weights that may stay in memory between
                           * batches; 0: the backend's default */
+    enum tw_cuda_path cuda_path; /* cuda: which kernels */
+    enum tw_dtype dtype; /* cuda: TW_BF16 or TW_F16, the type of buffers,
+                          * weights and h, for checkpoints of F16 the latter;
+                          * 0 (TW_F32): compute_dtype */
 };
 
 /* NONE: the model has no norm here; a backend is never asked for it. */
@@ -111,6 +122,22 @@ struct tw_ffn_desc {
                                          * the pattern is this; NULL: none */
 };
 
+/* How a layer is computed. Rows with more than row_limit non-zeros in their
+ * pattern take the dense path of a sparse layer. */
+#define TW_NO_ROW_LIMIT INT32_MAX
+struct tw_ffn_plan {
+    enum tw_ffn_path path;
+    int64_t row_limit; /* 0 .. TW_NO_ROW_LIMIT */
+};
+
+/* What a layer did to the rows that a plan is made from: TW_PLAN_ROWS of the
+ * corpus, fewer where it is shorter. */
+#define TW_PLAN_ROWS 4096
+struct tw_ffn_seen {
+    int64_t rows, overflow_rows;
+    const uint32_t *nnz; /* [rows] of the pattern */
+};
+
 /* What to count: definitions (the first is the primary) and where. */
 struct tw_probes {
     int count;
@@ -128,8 +155,9 @@ struct tw_head {
     float *logits;               /* [logit_rows][vocab] host memory */
 };
 
-struct tw_weight; /* a backend's form of one matrix */
-struct tw_ffn;    /* a backend's form of one feed-forward layer */
+struct tw_weight;    /* a backend's form of one matrix */
+struct tw_ffn;       /* a backend's form of one feed-forward layer */
+struct tw_bench_ops; /* kernels/bench.h */
 
 struct tw_ops {
     const char *name;
@@ -142,8 +170,8 @@ struct tw_ops {
     void (*fini)(void *ctx);
 
     /* "OpenBLAS SkylakeX, kernels v4", the processor type in which
-     * results may differ, and the type products are computed in
-     * ("float32"): static or owned by ctx. */
+     * results may differ, and the type products are computed in unless the
+     * config names another ("float32"): static or owned by ctx. */
     const char *(*device)(void *ctx);
     const char *compute_dtype;
 
@@ -165,6 +193,17 @@ struct tw_ops {
     enum tw_status (*ffn_load)(void *ctx, const struct tw_ffn_desc *desc,
                                struct tw_ffn **ffn, struct tw_error *err);
     void (*ffn_free)(void *ctx, struct tw_ffn *ffn);
+    /* How the layer is best computed: a function of its shapes and types, the
+     * device's type and the rows seen, which ran as it was loaded. A layer
+     * loaded as TW_FFN_DENSE stays so. */
+    enum tw_status (*plan)(void *ctx, const struct tw_ffn *ffn,
+                           const struct tw_ffn_seen *seen,
+                           struct tw_ffn_plan *plan, struct tw_error *err);
+    /* From the next ffn on (not between start and finish). TW_ERR_MISMATCH for
+     * TW_FFN_TWELL on a layer loaded as TW_FFN_DENSE. */
+    enum tw_status (*plan_use)(void *ctx, struct tw_ffn *ffn,
+                               const struct tw_ffn_plan *plan,
+                               struct tw_error *err);
 
     /* The batch all following calls are about, until finish. It and every obs
      * given stay the caller's and untouched by him until finish returns. */
@@ -218,9 +257,17 @@ struct tw_ops {
                                const struct tw_weight *w,
                                const struct tw_head *head,
                                struct tw_head_obs *obs, struct tw_error *err);
+
+    /* What `bench` asks of it beside all this; NULL: it can't be timed. */
+    const struct tw_bench_ops *bench;
 };
 
 extern const struct tw_ops tw_ops_cpu;
+
+/* "auto", "hopper" or "portable"; TW_ERR_USAGE names another. */
+TW_MUST_USE enum tw_status tw_cuda_path_parse(const char *text,
+                                              enum tw_cuda_path *path,
+                                              struct tw_error *err);
 
 /* The backend of that name ("cpu", "cuda"; "auto": cuda where it can run, else
  * cpu). Returns TW_OK, or TW_ERR_UNSUPPORTED with the reason. Static. */

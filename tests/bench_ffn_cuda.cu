@@ -1,7 +1,7 @@
 /* Times the cuda backend's gated feed-forward layer against cuBLASLt on one GPU:
  * K 2048, N 5632, bf16, random data in which each neuron fires equally often.
  *
- *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS]]]
+ *     bench_ffn_cuda [M[,M...] [NNZ[,NNZ...] [REPEATS [ROUTED[,ROUTED...]]]]]
  *
  * All forms run interleaved, in another order in each repeat (what runs after a
  * gather finds a cooler, faster chip), on inputs that rotate past the L2 cache;
@@ -152,22 +152,27 @@ struct Layer {
     void *work = NULL, *counts = NULL;
 };
 
-Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int variant)
+Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int row_limit)
 {
     Layer l;
-    if (twp_ffn_create(&desc, &l.ffn, &err) != TW_OK) {
+    if (twp_ffn_create(&desc, TW_BF16, &l.ffn, &err) != TW_OK) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
-    l.ffn->variant = variant;
+    if (row_limit > 0)
+        l.ffn->row_limit = row_limit;
     l.work = device<char>(twp_ffn_work_bytes(l.ffn, m));
     l.call.rows = m;
     twp_ffn_work_carve(l.ffn, m, l.work, &l.call.work);
     if (is_counting) {
-        l.counts = device<char>(twp_counts_bytes(m, N));
+        tw_active active[2] = {};
+        active[0].kind = TW_ACTIVE_GATE;
+        active[1].kind = TW_ACTIVE_HIDDEN;
+        tw_probes probes = {2, active};
+        OK(twp_counts_defs(&probes, &l.call.counts, &err));
+        l.counts = device<char>(twp_counts_bytes(m, N, l.call.counts.defs));
         twp_counts_carve(m, N, l.counts, &l.call.counts);
         l.call.counts.is_on = true;
-        l.call.counts.defs = 1u << TWP_HIDDEN;
         OK(twp_counts_clear(&l.call.counts, m, N, 0, &err));
     }
     return l;
@@ -235,6 +240,8 @@ float median(std::vector<float> v)
     return v[v.size() / 2];
 }
 
+std::vector<double> routed_rows;
+
 void bench(int m, double nnz, int repeats)
 {
     double p = nnz / N, lo = 0, hi = 8; // threshold with tail p
@@ -257,6 +264,8 @@ void bench(int m, double nnz, int repeats)
     desc.path = TW_FFN_TWELL;
     twp_device dev;
     OK(twp_device_open(0, &dev, &err));
+    twp_device portable = dev; // the other path's kernels beside
+    OK(twp_device_take_path(&portable, TW_CUDA_PORTABLE, &err));
     // inputs: fewer rows than m are drawn and repeated
     int drawn = std::min(m, 16384);
     uint16_t *x[ROTATE], *residual = device<uint16_t>((size_t)m * K);
@@ -298,36 +307,37 @@ void bench(int m, double nnz, int repeats)
     };
     twp_map maps[ROTATE], h_map;
     for (int i = 0; i < ROTATE; i++)
-        OK(twp_map_encode(&maps[i], x[i], m, K, K, &err));
-    OK(twp_map_encode(&h_map, dense.call.work.h, m, N, N, &err));
-    auto pack = [&](int i) {
-        twp_pack_args a = {&maps[i], &sparse.ffn->gate_map, NULL, m, K, desc.activation,
+        OK(twp_map_encode(&maps[i], TW_BF16, x[i], m, K, K, &err));
+    OK(twp_map_encode(&h_map, TW_BF16, dense.call.work.h, m, N, N, &err));
+    auto pack = [&](int i, const twp_device &dev) {
+        twp_pack_args a = {TW_BF16, &maps[i], &sparse.ffn->gate_map, NULL, m, K, desc.activation,
                            sparse.call.work.packed};
         OK(tw_launch_pack(&dev, &a, 0, &err));
     };
     auto unpack = [&](int i, int variant, bool is_counting, bool is_hide) {
-        twp_unpack_args a = {sparse.call.work.packed, sparse.call.work.list_of_h,
+        twp_unpack_args a = {TW_BF16, sparse.call.work.packed, sparse.call.work.list_of_h,
                              sparse.call.work.is_routed, m, K, x[i], wu,
                              sparse.ffn->down_t, NULL, NULL, residual, y,
                              is_counting ? sparse.call.counts : twp_counts{}, variant};
         OK(is_hide ? tw_launch_hide(&a, 0, &err) : tw_launch_add(&a, 0, &err));
     };
     auto route = [&](int) {
-        twp_route_args a = {sparse.call.work.packed, m, INT32_MAX, false,
+        twp_route_args a = {sparse.call.work.packed, m, INT32_MAX,
                             sparse.call.work.is_routed, sparse.call.work.block_routed,
                             sparse.call.counts};
         OK(tw_launch_route(&dev, &a, 0, &err));
     };
-    auto hidden = [&](int i, bool is_counting) {
-        twp_hidden_args a = {&maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL, NULL,
-                             {m, NULL, NULL}, K, N, desc.activation, dense.call.work.h, N,
+    auto hidden = [&](int i, bool is_counting, const twp_device &dev) {
+        twp_hidden_args a = {TW_BF16, &maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL,
+                             NULL, {m, NULL, NULL}, K, N, desc.activation, NULL, dense.call.work.h, N,
                              dense.call.work.packed.count, dense.call.work.l1_part,
                              is_counting ? dense.call.counts : twp_counts{}};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };
-    auto down_own = [&](int) {
-        twp_down_args a = {&h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual, y,
-                           dense.call.work.l1_part, twp_counts{}};
+    auto down_own = [&](const twp_device &dev) {
+        twp_down_args a = {TW_BF16, &h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL, residual,
+                           y,
+                           dense.call.work.l1_part, NULL, twp_counts{}};
         OK(tw_launch_down(&dev, &a, 0, &err));
     };
 
@@ -340,7 +350,7 @@ void bench(int m, double nnz, int repeats)
     OK(cudaDeviceSynchronize());
     double far_dense = distance(y, y_dense, compared);
     std::vector<uint32_t> active(m);
-    OK(cudaMemcpy(active.data(), sparse.call.counts.nnz[TWP_GATE], (size_t)m * 4,
+    OK(cudaMemcpy(active.data(), sparse.call.counts.nnz[0], (size_t)m * 4,
                   cudaMemcpyDeviceToHost));
     uint32_t routed;
     OK(cudaMemcpy(&routed, sparse.call.counts.dense_rows, 4, cudaMemcpyDeviceToHost));
@@ -350,16 +360,31 @@ void bench(int m, double nnz, int repeats)
 
     std::vector<Form> forms = {
         {"cuBLASLt gate product", [&](int i) { gate_only.run(x[i], wg, NULL, g); }, {}},
-        {"pack (ours)", pack, {}},
+        {"pack (ours)", [&](int i) { pack(i, dev); }, {}},
+        {"pack (portable)", [&](int i) { pack(i, portable); }, {}},
         {"route with statistics", route, {}},
         {"cuBLASLt dense FFN", baseline, {}},
         {"cuBLASLt down product", [&](int) { down_add.run(g, wd, residual, y_dense); }, {}},
         {"dense FFN (ours, counts)", [&](int i) { run(dense, i, y); }, {}},
         {"dense FFN (ours, none)", [&](int i) { run(dense_off, i, y); }, {}},
-        {"  hidden, counts", [&](int i) { hidden(i, true); }, {}},
-        {"  hidden, none", [&](int i) { hidden(i, false); }, {}},
-        {"  down", down_own, {}},
+        {"  hidden, counts", [&](int i) { hidden(i, true, dev); }, {}},
+        {"  hidden, none", [&](int i) { hidden(i, false, dev); }, {}},
+        {"  hidden, counts, portable", [&](int i) { hidden(i, true, portable); }, {}},
+        {"  down", [&](int) { down_own(dev); }, {}},
+        {"  down, portable", [&](int) { down_own(portable); }, {}},
     };
+    std::vector<uint32_t> sorted = active;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<Layer> routing;
+    desc.path = TW_FFN_TWELL;
+    for (int wanted : routed_rows) {
+        int limit = (int)sorted[m - 1 - std::min(wanted, m - 1)];
+        routing.push_back(layer(desc, m, true, std::max(limit, 1)));
+        int routes = (int)(sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), limit));
+        size_t at = routing.size() - 1;
+        forms.push_back({"sparse FFN, routed " + std::to_string(routes),
+                         [&, at](int i) { run(routing[at], i, y); }, {}});
+    }
     if (mean / m < 400) {
         forms.push_back({"sparse FFN (counts)", [&](int i) { run(sparse, i, y); }, {}});
         forms.push_back({"sparse FFN (none)", [&](int i) { run(plain, i, y); }, {}});
@@ -386,6 +411,8 @@ void bench(int m, double nnz, int repeats)
                dense_ms / mid);
     }
     fflush(stdout);
+    for (Layer &l : routing)
+        layer_free(l);
     for (Layer *l : {&sparse, &plain, &dense, &dense_off})
         layer_free(*l);
     for (uint16_t *p : {x[0], x[1], x[2], residual, y, y_dense, g, u})
@@ -409,6 +436,7 @@ int main(int argc, char **argv)
     auto ms = list(argc > 1 ? argv[1] : "16384,65536");
     auto nnz = list(argc > 2 ? argv[2] : "15,29,50,100,300,911");
     int repeats = argc > 3 ? atoi(argv[3]) : 30;
+    routed_rows = list(argc > 4 ? argv[4] : "");
     OK(cublasLtCreate(&lt));
     lt_workspace = device<char>(WORKSPACE);
     for (double m : ms)

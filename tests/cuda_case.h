@@ -1,5 +1,5 @@
-/* A feed-forward layer on the device beside the reference row, for
- * test_cuda_ffn.c. Weights and inputs are small integers, so that gate, up and
+/* A feed-forward layer on the device beside the reference row, for the cuda
+ * backend's tests. Weights and inputs are small integers, so that gate, up and
  * h are exact in fp32 whatever the order of the sums: counts and patterns must
  * then be equal, not close. Every device buffer starts as 0xff bytes and has a
  * band of them behind it that must stay. */
@@ -24,17 +24,22 @@ struct cuda_case {
     const char *act;
     bool is_gated, has_bias, has_residual, is_off; /* off: counts nothing */
     enum tw_ffn_path path;
-    float shift;    /* taken off the gate: the larger, the sparser */
-    int slots;      /* 0: the default */
-    int row_limit;  /* -1: none */
-    int skip_every; /* every n-th row is skipped; 0: none */
+    enum tw_dtype type;  /* TW_F32 (0): bf16 */
+    const char *defs[6]; /* counted, NULL behind the last; none: hidden, gate */
+    const char *apply;   /* or NULL */
+    float shift;         /* taken off the gate: the larger, the sparser */
+    float small;         /* a power of 2 that gates and up values are multiplied
+                          * with; 0: 1 */
+    int slots;           /* 0: the default */
+    int row_limit;       /* -1: none */
+    int skip_every;      /* every n-th row is skipped; 0: none */
     int variant;
     bool is_captured; /* into a graph that runs twice */
     /* Made. */
     float *x, *residual, *gate, *up, *down, *gate_bias, *up_bias, *down_bias;
     uint8_t *row_class;
     struct tw_ffn_desc desc;
-    struct tw_active active[2];
+    struct tw_active active[6], applied;
     struct tw_probes probes;
     struct tw_layer_obs obs, want;
     float *y, *want_y;
@@ -81,9 +86,44 @@ static inline struct tw_matrix floats(const float *v, int64_t rows,
     return (struct tw_matrix){v, TW_F32, rows, cols};
 }
 
+/* The `small` that leaves gates with a deviation near 1.5. */
+static inline float small_for(int64_t d)
+{
+    return (float)exp2(-round(log2(sqrt(2 * (double)d) / 1.5)));
+}
+
+static inline void scale_all(float *v, int64_t n, float by)
+{
+    for (int64_t i = 0; i < n; i++)
+        v[i] *= by;
+}
+
+/* What is counted and applied. */
+static inline void make_probes(struct cuda_case *c)
+{
+    if (!c->defs[0]) {
+        c->defs[0] = "hidden";
+        c->defs[1] = "gate";
+    }
+    int n = 0;
+    for (; n < 6 && c->defs[n]; n++)
+        TW_OK_OR_FAIL(tw_active_parse(c->defs[n], &c->active[n], &c->err),
+                      c->err);
+    c->probes = (struct tw_probes){n, c->active};
+    if (c->apply) {
+        TW_OK_OR_FAIL(tw_active_parse(c->apply, &c->applied, &c->err), c->err);
+        c->desc.apply = &c->applied;
+    }
+    TW_OK_OR_FAIL(tw_layer_obs_init(&c->obs, c->rows, c->f, n, 1, 0, &c->err),
+                  c->err);
+    TW_OK_OR_FAIL(tw_layer_obs_init(&c->want, c->rows, c->f, n, 1, 0, &c->err),
+                  c->err);
+}
+
 /* Fills everything from the shape; a test may then change x and weights. */
 static inline void case_make(struct cuda_case *c)
 {
+    c->type = c->type == TW_F16 ? TW_F16 : TW_BF16;
     int64_t d = c->d, f = c->f;
     c->x = integers(c, c->rows * d, 2, 1, 5);
     c->residual = integers(c, c->rows * d, 9, 2, 6);
@@ -96,6 +136,13 @@ static inline void case_make(struct cuda_case *c)
     for (int64_t n = 0; n < f; n++) {
         c->gate_bias[n] -= c->shift;
         c->up_bias[n] -= c->is_gated ? 0 : c->shift;
+    }
+    if (c->small != 0) {
+        scale_all(c->gate, f * d, c->small);
+        scale_all(c->gate_bias, f, c->small);
+        scale_all(c->up, f * d, c->small);
+        scale_all(c->up_bias, f, c->small);
+        scale_all(c->down, f * d, c->small);
     }
     c->row_class = own(c, (size_t)c->rows, 1);
     for (int64_t r = 0; c->skip_every && r < c->rows; r += c->skip_every)
@@ -113,13 +160,7 @@ static inline void case_make(struct cuda_case *c)
         c->desc.up_bias = floats(c->up_bias, 1, f);
         c->desc.down_bias = floats(c->down_bias, 1, d);
     }
-    TW_OK_OR_FAIL(tw_active_parse("hidden", &c->active[0], &c->err), c->err);
-    TW_OK_OR_FAIL(tw_active_parse("gate", &c->active[1], &c->err), c->err);
-    c->probes = (struct tw_probes){2, c->active};
-    TW_OK_OR_FAIL(tw_layer_obs_init(&c->obs, c->rows, f, 2, 1, 0, &c->err),
-                  c->err);
-    TW_OK_OR_FAIL(tw_layer_obs_init(&c->want, c->rows, f, 2, 1, 0, &c->err),
-                  c->err);
+    make_probes(c);
     c->y = own(c, (size_t)(c->rows * d), sizeof *c->y);
     c->want_y = own(c, (size_t)(c->rows * d), sizeof *c->want_y);
     c->y_bits = own(c, (size_t)(c->rows * d), sizeof *c->y_bits);
@@ -155,12 +196,11 @@ static inline void check_band(const void *memory, size_t bytes)
         ck_assert_msg(band[i] == 0xff, "byte %d behind a buffer is written", i);
 }
 
-static inline void *upload(const float *v, int64_t n)
+static inline void *upload(const float *v, int64_t n, enum tw_dtype type)
 {
     uint16_t *bits = tw_alloc((size_t)n, sizeof *bits);
     ck_assert_ptr_nonnull(bits);
-    for (int64_t i = 0; i < n; i++)
-        bits[i] = twp_bf16_of(v[i]);
+    twp_narrow(bits, v, type, (size_t)n);
     void *memory = guarded((size_t)n * 2);
     cuda_ok(cudaMemcpy(memory, bits, (size_t)n * 2, cudaMemcpyHostToDevice));
     tw_free(bits);
@@ -208,31 +248,32 @@ static inline void case_run(struct cuda_case *c)
 {
     size_t rows = (size_t)c->rows, y_bytes = rows * (size_t)c->d * 2;
     struct tw_ffn *ffn = NULL;
-    TW_OK_OR_FAIL(twp_ffn_create(&c->desc, &ffn, &c->err), c->err);
+    TW_OK_OR_FAIL(twp_ffn_create(&c->desc, c->type, &ffn, &c->err), c->err);
     ffn->slots = c->slots ? c->slots : ffn->slots;
-    ffn->row_limit = c->row_limit >= 0 ? c->row_limit : ffn->row_limit;
+    ffn->row_limit = c->row_limit >= 0 ? c->row_limit : INT32_MAX;
     ffn->variant = c->variant;
     int32_t m = (int32_t)c->rows, f = (int32_t)c->f;
     size_t work_bytes = twp_ffn_work_bytes(ffn, m);
-    size_t counts_bytes = twp_counts_bytes(m, f);
-    void *x = upload(c->x, c->rows * c->d);
-    void *residual = upload(c->residual, c->rows * c->d);
+    struct twp_counts defs = {.is_on = !c->is_off};
+    if (!c->is_off)
+        TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &defs, &c->err), c->err);
+    size_t counts_bytes = twp_counts_bytes(m, f, defs.defs);
+    void *x = upload(c->x, c->rows * c->d, c->type);
+    void *residual = upload(c->residual, c->rows * c->d, c->type);
     void *y = guarded(y_bytes), *work = guarded(work_bytes);
     void *counts = guarded(counts_bytes), *skip = guarded(rows);
     cuda_ok(cudaMemcpy(skip, c->row_class, rows, cudaMemcpyHostToDevice));
     struct twp_ffn_call call = {.y = y,
                                 .x = x,
                                 .rows = m,
+                                .counts = defs,
                                 .residual = c->has_residual ? residual : NULL};
     for (size_t r = 0; r < rows; r++) // a flag is 0 or not
         ck_assert(!c->row_class[r] == !(c->row_class[r] & TW_ROW_SKIPPED));
     twp_ffn_work_carve(ffn, m, work, &call.work);
     if (!c->is_off) {
         twp_counts_carve(m, f, counts, &call.counts);
-        call.counts.is_on = true;
         call.counts.skip = skip;
-        TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &call.counts.defs, &c->err),
-                      c->err);
     }
     launch_call(c, ffn, &call);
     cuda_ok(cudaDeviceSynchronize());
@@ -241,13 +282,13 @@ static inline void case_run(struct cuda_case *c)
     check_band(counts, counts_bytes);
     check_band(x, y_bytes);
     cuda_ok(cudaMemcpy(c->y_bits, y, y_bytes, cudaMemcpyDeviceToHost));
-    for (int64_t i = 0; i < c->rows * c->d; i++)
-        c->y[i] = tw_bf16_to_f32(c->y_bits[i]);
+    tw_widen(c->y, c->y_bits, c->type, (size_t)(c->rows * c->d));
     if (!c->is_off) {
         void *host = tw_alloc(counts_bytes, 1);
         ck_assert_ptr_nonnull(host);
         cuda_ok(cudaMemcpy(host, counts, counts_bytes, cudaMemcpyDeviceToHost));
-        struct twp_counts on_host = {.skip = c->row_class};
+        struct twp_counts on_host = defs;
+        on_host.skip = c->row_class;
         twp_counts_carve(m, f, host, &on_host);
         tw_layer_obs_reset(&c->obs, c->rows);
         twp_counts_merge(&on_host, &c->probes, &c->obs);

@@ -1,4 +1,4 @@
-/* A folder with a small database of known runs, for tests/test_figure.c alone:
+/* A folder with a small database of known runs, for the tests of figures:
  * set up before each test and taken away after it. */
 #ifndef TESTS_FIGURE_CASE_H
 #define TESTS_FIGURE_CASE_H
@@ -122,12 +122,67 @@ static void teardown(void)
     ck_assert_int_eq(rmdir(folder), 0);
 }
 
-static struct tw_figure *load(const char *name)
+static inline struct tw_figure *load(const char *name)
 {
     struct tw_error err = {0};
     struct tw_figure *figure = NULL;
     TW_OK_OR_FAIL(tw_figure_load(&dirs, name, &figure, &err), err);
     return figure;
+}
+
+static inline bool has_gnuplot(void)
+{
+    return system("gnuplot --version >/dev/null 2>&1") == 0;
+}
+
+/* more: further arguments, up to NULL. */
+static inline enum tw_status draw_with(const char *name, const char *file,
+                                const char *const *more, struct tw_error *err)
+{
+    char out[128];
+    snprintf(out, sizeof out, "%s/%s", folder, file);
+    const char *argv[24] = {"figure", name, "--db", path,
+                            "--figures", figures, "-o", out};
+    int argc = 8;
+    while (*more)
+        argv[argc++] = *more++;
+    return tw_command_figure.run(argc, (char **)(uintptr_t)argv, err);
+}
+
+static inline bool has_file(const char *name)
+{
+    char place[160];
+    snprintf(place, sizeof place, "%s/%s", folder, name);
+    return access(place, F_OK) == 0;
+}
+
+static inline char *text_of(const char *name)
+{
+    struct tw_error err = {0};
+    char place[160], *text;
+    size_t size;
+    snprintf(place, sizeof place, "%s/%s", folder, name);
+    TW_OK_OR_FAIL(tw_file_read(place, 1 << 20, &text, &size, &err), err);
+    return text;
+}
+
+static inline int times(const char *text, const char *word)
+{
+    int count = 0;
+    while ((text = strstr(text, word)) != NULL) {
+        text += strlen(word);
+        count++;
+    }
+    return count;
+}
+
+/* How often an svg shows a name; its groups' titles are not shown. */
+static inline int shown(const char *svg, const char *name)
+{
+    char text[64], title[64];
+    snprintf(text, sizeof text, ">%s<", name);
+    snprintf(title, sizeof title, "<title>%s<", name);
+    return times(svg, text) - times(svg, title);
 }
 
 #endif

@@ -1,11 +1,17 @@
 # Tests of the cuda backend: exit 77 where there is no GPU.
-EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda
+EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
+	tests/data/cuda_resources.txt
+dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
-check_PROGRAMS += tests/test_cuda_ffn
-TESTS += tests/test_cuda_ffn
+check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn
+TESTS += tests/test_cuda_dense tests/test_cuda_ffn
+tests_test_cuda_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \
+	tests/cuda_check.h tests/tw_check.h
+tests_test_cuda_dense_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_dense_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_ffn_SOURCES = tests/test_cuda_ffn.c tests/cuda_case.h \
-	tests/tw_check.h
+	tests/cuda_check.h tests/tw_check.h
 tests_test_cuda_ffn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_cuda_ffn_LDADD = libkernelsref.a libkernelscuda.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) $(CUDA_LIBS) -lstdc++
@@ -14,6 +20,6 @@ endif
 EXTRA_PROGRAMS += tests/bench_ffn_cuda
 tests_bench_ffn_cuda_SOURCES = tests/bench_ffn_cuda.cu
 tests_bench_ffn_cuda_LDADD = libkernelscuda.a libkernels.a libbase.a \
-	$(CUDA_LIBS) -lcublasLt -lstdc++
+	$(CUDA_LIBS) -lstdc++
 tests_bench_ffn_cuda_LINK = $(CC) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 endif

@@ -1,5 +1,13 @@
 # Tests of run.
 if HAVE_CHECK
+check_PROGRAMS += tests/test_bench tests/fake_nvml.so
+TESTS += tests/test_bench
+tests_test_bench_SOURCES = tests/test_bench.c tests/tw_check.h
+tests_test_bench_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_bench_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
+tests_fake_nvml_so_SOURCES = tests/fake_nvml.c
+tests_fake_nvml_so_CFLAGS = $(AM_CFLAGS) -fPIC
+tests_fake_nvml_so_LDFLAGS = $(AM_LDFLAGS) -shared
 check_PROGRAMS += tests/test_ranks
 TESTS += tests/test_ranks
 tests_test_ranks_SOURCES = tests/test_ranks.c tests/tw_check.h tests/tw_files.h

@@ -1,143 +1,10 @@
 /* The cuda backend's feed-forward kernels against the reference row: counts and
  * patterns equal, values close; right at every density; a row's bits free of
- * its place, of the other rows and of what is counted. Exits 77 without a GPU.
- * No forks: a CUDA context doesn't survive one. */
+ * its place, of the other rows and of what is counted. See
+ * cuda_check.h. */
 #include <config.h>
 
-#include "tests/cuda_case.h"
-
-/* y is rounded to bf16 once (2^-9), and on the dense path h too: relative to
- * the norm of the row's sums. */
-#define Y_BOUND 6e-3
-/* A gate beyond 256 is rounded to bf16. */
-#define L1_BOUND 4e-3
-
-static void check_y(const struct cuda_case *c)
-{
-    for (int64_t r = 0; r < c->rows; r++) {
-        double far = 0, size = 0;
-        bool is_finite = true;
-        for (int64_t i = 0; i < c->d; i++)
-            is_finite &= isfinite(c->want_y[r * c->d + i]) != 0;
-        for (int64_t i = 0; i < c->d; i++) {
-            double want = (double)c->want_y[r * c->d + i];
-            double got = (double)c->y[r * c->d + i];
-            if (!is_finite) {
-                ck_assert_msg(!isfinite(got), "y[%lld][%lld] = %g, not %g",
-                              (long long)r, (long long)i, got, want);
-                continue;
-            }
-            far += (got - want) * (got - want);
-            size += want * want;
-        }
-        ck_assert_msg(!is_finite || far <= Y_BOUND * Y_BOUND * size + 1e-12,
-                      "row %lld: y is %g of %g away", (long long)r, sqrt(far),
-                      sqrt(size));
-    }
-}
-
-#define SAME(field, n)                                                         \
-    for (int64_t i_ = 0; i_ < (int64_t)(n); i_++)                              \
-    ck_assert_msg(c->obs.field[i_] == c->want.field[i_],                       \
-                  #field "[%lld] = %lld, not %lld (f %lld, rows %lld)",        \
-                  (long long)i_, (long long)c->obs.field[i_],                  \
-                  (long long)c->want.field[i_], (long long)c->f,               \
-                  (long long)c->rows)
-
-static void check_obs(const struct cuda_case *c)
-{
-    SAME(nnz, 2 * c->rows);
-    SAME(fired, 2 * c->f);
-    SAME(first, 2 * c->f);
-    SAME(last, 2 * c->f);
-    SAME(seen, 1);
-    SAME(tiles[0], 65);
-    SAME(tiles[1], 129);
-    SAME(tiles[2], 257);
-    ck_assert_int_eq(c->obs.bad_row, c->want.bad_row);
-    ck_assert_int_eq(c->obs.bad_neuron, c->want.bad_neuron);
-    for (int64_t r = 0; r < c->rows; r++) {
-        double want = (double)c->want.l1[r], got = (double)c->obs.l1[r];
-        ck_assert_msg(isfinite(want) ? fabs(got - want) <= L1_BOUND * want
-                                     : !isfinite(got),
-                      "l1[%lld] = %g, not %g", (long long)r, got, want);
-    }
-}
-
-static int count_of(const struct cuda_case *c, int64_t cell)
-{
-    uint32_t w = c->count[cell];
-    return (int)((w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24));
-}
-
-/* Counts of quarters, and where a tile fits its entries, against the
- * reference's act(gate). Also what overflows. */
-static void check_packed(const struct cuda_case *c)
-{
-    int64_t tiles = (c->f + 255) / 256;
-    uint64_t tiles_over = 0, rows_over = 0, routed = 0;
-    float *a = tw_alloc((size_t)(tiles * 256), sizeof *a);
-    for (int64_t r = 0; r < c->rows; r++) {
-        int64_t sum = 0;
-        bool is_over = false;
-        for (int64_t n = 0; n < tiles * 256; n++) {
-            double in = 0;
-            const float *w = c->is_gated ? c->gate : c->up;
-            const float *b = c->is_gated ? c->gate_bias : c->up_bias;
-            for (int64_t i = 0; n < c->f && i < c->d; i++)
-                in += (double)c->x[r * c->d + i] * (double)w[n * c->d + i];
-            if (c->has_bias && n < c->f)
-                in += (double)b[n];
-            a[n] = 0;
-            if (n < c->f)
-                a[n] = (float)tw_activation_apply(&c->desc.activation, in);
-        }
-        for (int64_t t = 0; t < tiles; t++) {
-            int64_t cell = r * tiles + t;
-            int all = count_of(c, cell), place = 0;
-            uint32_t want = 0;
-            for (int n = 0; n < 256; n++)
-                want += (uint32_t)(a[t * 256 + n] != 0) << 8 * (n / 64);
-            ck_assert_msg(want == c->count[cell], "count %08x, not %08x",
-                          (unsigned)c->count[cell], (unsigned)want);
-            sum += all;
-            tiles_over += all > c->slots;
-            is_over |= all > c->slots;
-            if (all > c->slots || c->path == TW_FFN_DENSE)
-                continue;
-            for (int n = 0; n < 256; n++) {
-                if (a[t * 256 + n] == 0)
-                    continue;
-                uint32_t entry = c->entry[cell * c->slots + place++];
-                uint32_t bits = entry & 0xffffff00u;
-                float value;
-                memcpy(&value, &bits, 4);
-                ck_assert_int_eq(entry & 255, n);
-                ck_assert(isnan(a[t * 256 + n])
-                              ? isnan(value)
-                              : !(fabsf(value - a[t * 256 + n]) >
-                                  8e-3f * fabsf(a[t * 256 + n])));
-            }
-            ck_assert_int_eq(place, all);
-        }
-        rows_over += is_over;
-        routed += is_over || (c->row_limit >= 0 && sum > c->row_limit);
-    }
-    tw_free(a);
-    bool is_dense = c->path == TW_FFN_DENSE;
-    ck_assert_int_eq(c->obs.overflow_tiles, is_dense ? 0 : tiles_over);
-    ck_assert_int_eq(c->obs.overflow_rows, is_dense ? 0 : rows_over);
-    ck_assert_int_eq(c->obs.dense_rows, is_dense ? (uint64_t)c->rows : routed);
-}
-
-static void check_all(struct cuda_case *c)
-{
-    case_run(c);
-    case_refer(c);
-    check_packed(c);
-    check_obs(c);
-    check_y(c);
-}
+#include "tests/cuda_check.h"
 
 /* ---- a grid of shapes, densities, kinds ---- */
 
@@ -147,7 +14,8 @@ static const struct {
     {1, 8, 8},      {2, 200, 16},   {17, 256, 64},  {127, 257, 72},
     {128, 264, 64}, {129, 512, 8},  {255, 33, 264}, {256, 256, 256},
     {257, 600, 40}, {300, 130, 88}, {385, 65, 136}, {33, 1100, 1032},
-    {5, 3000, 24},  {64, 40, 2312}, {3, 9, 4616},
+    {5, 3000, 24},  {64, 40, 2312}, {3, 9, 4616},   {130, 300, 9},
+    {77, 129, 65},  {9, 520, 1001},
 };
 
 static const struct {
@@ -176,6 +44,8 @@ static struct cuda_case grid_case(size_t i)
                           .has_bias = kinds[k].has_bias,
                           .row_limit = -1,
                           .has_residual = i % 3 != 0,
+                          .type = i % 4 == 1 ? TW_F16 : TW_BF16,
+                          .small = i % 4 == 1 ? small_for(shapes[s].d) : 0,
                           .skip_every = i % 2 ? 5 : 0};
     c.shift = floorf(kinds[k].shift * sqrtf((float)(2 * c.d)));
     return c;
@@ -388,6 +258,140 @@ START_TEST(a_row_is_free_of_its_place)
 }
 END_TEST
 
+/* Few routed rows take another kernel than many: the same bits. */
+START_TEST(few_and_many_routed_rows_are_equal)
+{
+    struct cuda_case c = {.rows = 1100,
+                          .d = 264,
+                          .f = 700,
+                          .act = "relu",
+                          .is_gated = _i % 2,
+                          .has_bias = true,
+                          .shift = 15,
+                          .row_limit = 0,
+                          .slots = 256,
+                          .type = _i / 2 ? TW_F16 : TW_BF16,
+                          .has_residual = true};
+    struct cuda_case other = c;
+    case_make(&c);
+    case_make(&other);
+    roughen(&c);
+    roughen(&other);
+    case_run(&c); // all are routed
+    ck_assert_int_gt(c.obs.dense_rows, TWP_THIN_ROWS);
+    int64_t gate = c.rows; // the second definition
+    uint32_t high = 0, low = UINT32_MAX;
+    for (int64_t r = 0; r < c.rows; r++) {
+        high = c.obs.nnz[gate + r] > high ? c.obs.nnz[gate + r] : high;
+        low = c.obs.nnz[gate + r] < low ? c.obs.nnz[gate + r] : low;
+    }
+    for (uint32_t limit = low; limit <= high; limit += (high - low) / 7 + 1) {
+        other.row_limit = (int)limit;
+        case_run(&other);
+        for (int64_t r = 0; r < c.rows; r++) {
+            if (c.obs.nnz[gate + r] <= limit)
+                continue;
+            ck_assert_mem_eq(other.y_bits + r * c.d, c.y_bits + r * c.d,
+                             (size_t)c.d * 2);
+            ck_assert_mem_eq(other.obs.l1 + r, c.obs.l1 + r, 4);
+        }
+    }
+    case_fini(&c);
+    case_fini(&other);
+}
+END_TEST
+
+/* ---- gate-abs applied: any activation packs ---- */
+
+static const char *const applied_acts[] = {"silu", "gelu",       "gelu_tanh",
+                                           "relu", "silu",       "quick_gelu",
+                                           "gelu", "fatrelu:0.5"};
+
+START_TEST(applied_equals_the_reference)
+{
+    struct cuda_case c = {
+        .rows = 150 + 40 * _i,
+        .d = 64,
+        .f = 600,
+        .act = applied_acts[_i],
+        .is_gated = _i != 4,
+        .has_bias = true,
+        .shift = 25,
+        .row_limit = _i % 3 ? 8 : -1,
+        .type = _i % 3 == 1 ? TW_F16 : TW_BF16,
+        .small = 0.5f,
+        .apply = "gate-abs:0.2113",
+        .defs = {"hidden", "gate", "gate-abs:0.2113", "gate-abs:0.5123"},
+        .skip_every = 6,
+        .has_residual = true};
+    case_make(&c);
+    case_run(&c);
+    case_refer(&c);
+    check_obs(&c);
+    check_y(&c);
+    ck_assert_int_lt(c.obs.dense_rows, (uint64_t)c.rows);
+    // what the packing would leave out is counted: by the dense path
+    struct cuda_case lower = c;
+    lower.owned_count = 0;
+    lower.count = NULL;
+    lower.defs[2] = "gate-abs:0.0977";
+    case_make(&lower);
+    case_run(&lower);
+    case_refer(&lower);
+    check_obs(&lower);
+    ck_assert_int_eq(lower.obs.dense_rows, (uint64_t)c.rows);
+    case_fini(&lower);
+    case_fini(&c);
+}
+END_TEST
+
+/* ---- plans ---- */
+
+static struct tw_ffn_plan plan_for(const struct tw_ffn *ffn, uint32_t nnz,
+                                   struct tw_error *err)
+{
+    uint32_t rows[TW_PLAN_ROWS];
+    for (int r = 0; r < TW_PLAN_ROWS; r++)
+        rows[r] = nnz;
+    const struct tw_ffn_seen seen = {TW_PLAN_ROWS, 0, rows};
+    struct tw_ffn_plan plan;
+    TW_OK_OR_FAIL(twp_cuda_plan(NULL, ffn, &seen, &plan, err), *err);
+    return plan;
+}
+
+START_TEST(plans_are_made_and_used)
+{
+    struct cuda_case c = {.rows = 1,
+                          .d = 256,
+                          .f = 5632,
+                          .act = "relu",
+                          .is_gated = true,
+                          .row_limit = -1};
+    case_make(&c);
+    struct tw_ffn *ffn = NULL;
+    TW_OK_OR_FAIL(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err), c.err);
+    struct tw_ffn_plan few = plan_for(ffn, 20, &c.err);
+    struct tw_ffn_plan many = plan_for(ffn, 900, &c.err);
+    ck_assert_int_eq(few.path, TW_FFN_TWELL);
+    ck_assert_int_gt(few.row_limit, 39);
+    ck_assert_int_eq(many.path, TW_FFN_DENSE);
+    TW_OK_OR_FAIL(twp_cuda_plan_use(NULL, ffn, &many, &c.err), c.err);
+    ck_assert(ffn->is_dense);
+    TW_OK_OR_FAIL(twp_cuda_plan_use(NULL, ffn, &few, &c.err), c.err);
+    ck_assert(!ffn->is_dense);
+    ck_assert_int_eq(ffn->row_limit, few.row_limit);
+    twp_ffn_destroy(ffn);
+    TW_OK_OR_FAIL(tw_activation_parse("silu", &c.desc.activation, &c.err),
+                  c.err);
+    TW_OK_OR_FAIL(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err), c.err);
+    ck_assert_int_eq(plan_for(ffn, 0, &c.err).path, TW_FFN_DENSE);
+    TW_FAILS_WITH(twp_cuda_plan_use(NULL, ffn, &few, &c.err), TW_ERR_MISMATCH,
+                  "'twell'", c.err);
+    twp_ffn_destroy(ffn);
+    case_fini(&c);
+}
+END_TEST
+
 /* ---- the paper's layer ---- */
 
 /* Rows of a big layer, each the same as alone in a small batch that the
@@ -464,7 +468,8 @@ START_TEST(ops_row_equals_the_reference)
                              .row_class = c.row_class};
     void *ctx = NULL, *x = NULL, *y = NULL;
     struct tw_ffn *ffn = NULL;
-    TW_OK_OR_FAIL(ops->init(&(struct tw_ops_config){0}, &ctx, &c.err), c.err);
+    struct tw_ops_config config = {.cuda_path = the_device.path};
+    TW_OK_OR_FAIL(ops->init(&config, &ctx, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &x, &c.err), c.err);
     TW_OK_OR_FAIL(ops->alloc(ctx, n, &y, &c.err), c.err);
     TW_OK_OR_FAIL(ops->ffn_load(ctx, &c.desc, &ffn, &c.err), c.err);
@@ -494,31 +499,32 @@ START_TEST(what_it_cannot_is_named)
     struct cuda_case c = {.rows = 1,
                           .d = 8,
                           .f = 8,
-                          .act = "silu",
+                          .act = "relu",
                           .is_gated = true,
+                          .apply = "topk:3",
                           .row_limit = -1};
     case_make(&c);
     struct tw_ffn *ffn = NULL;
-    TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_UNSUPPORTED,
-                  "silu", c.err);
-    c.desc.activation.act = TW_ACT_RELU;
+    TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
+                  TW_ERR_UNSUPPORTED, "topk:3", c.err);
+    c.desc.apply = NULL;
     c.desc.gate.cols = 9;
-    TW_FAILS_WITH(twp_ffn_create(&c.desc, &ffn, &c.err), TW_ERR_MISMATCH,
-                  "gate is 8 x 9, not 8 x 8", c.err);
+    TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
+                  TW_ERR_MISMATCH, "gate is 8 x 9, not 8 x 8", c.err);
     struct tw_active topk;
     c.err = (struct tw_error){0};
     TW_OK_OR_FAIL(tw_active_parse("topk:3", &topk, &c.err), c.err);
     struct tw_probes probes = {1, &topk};
-    uint32_t defs;
+    struct twp_counts defs = {0};
     TW_FAILS_WITH(twp_counts_defs(&probes, &defs, &c.err), TW_ERR_UNSUPPORTED,
                   "topk:3", c.err);
     case_fini(&c);
 }
 END_TEST
 
-static Suite *cuda_suite(void)
+static Suite *cuda_suite(const char *path)
 {
-    Suite *suite = suite_create("cuda_ffn");
+    Suite *suite = suite_create(path);
     TCase *tc = tcase_create("grid");
     tcase_add_loop_test(tc, sparse_equals_the_reference, 0, SHAPES * KINDS);
     tcase_add_loop_test(tc, dense_equals_the_reference, 0, SHAPES * KINDS);
@@ -536,6 +542,14 @@ static Suite *cuda_suite(void)
     tc = tcase_create("same");
     tcase_add_loop_test(tc, runs_are_equal_counted_or_not, 0, 4);
     tcase_add_loop_test(tc, a_row_is_free_of_its_place, 0, 4);
+    tcase_add_loop_test(tc, few_and_many_routed_rows_are_equal, 0, 4);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("applied");
+    tcase_add_loop_test(tc, applied_equals_the_reference, 0,
+                        sizeof applied_acts / sizeof applied_acts[0]);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("plan");
+    tcase_add_test(tc, plans_are_made_and_used);
     suite_add_tcase(suite, tc);
     tc = tcase_create("big");
     tcase_add_loop_test(tc, big_layer_equals_its_rows_alone, 0, 2);
@@ -549,15 +563,5 @@ static Suite *cuda_suite(void)
 
 int main(void)
 {
-    struct tw_error err = {0};
-    if (twp_device_open(0, &the_device, &err) != TW_OK) {
-        printf("skipped: %s\n", err.text);
-        return 77;
-    }
-    SRunner *runner = srunner_create(cuda_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return cuda_main(cuda_suite);
 }

@@ -165,56 +165,10 @@ START_TEST(data_says_where_it_is_from)
 }
 END_TEST
 
-static bool has_gnuplot(void)
-{
-    return system("gnuplot --version >/dev/null 2>&1") == 0;
-}
-
-/* more: further arguments, up to NULL. */
-static enum tw_status draw_with(const char *name, const char *file,
-                                const char *const *more, struct tw_error *err)
-{
-    char out[128];
-    snprintf(out, sizeof out, "%s/%s", folder, file);
-    const char *argv[24] = {"figure", name, "--db", path,
-                            "--figures", figures, "-o", out};
-    int argc = 8;
-    while (*more)
-        argv[argc++] = *more++;
-    return tw_command_figure.run(argc, (char **)(uintptr_t)argv, err);
-}
-
 static enum tw_status draw(const char *name, const char *file,
                            struct tw_error *err)
 {
     return draw_with(name, file, (const char *[]){"--run", "old", NULL}, err);
-}
-
-static bool has_file(const char *name)
-{
-    char place[160];
-    snprintf(place, sizeof place, "%s/%s", folder, name);
-    return access(place, F_OK) == 0;
-}
-
-static char *text_of(const char *name)
-{
-    struct tw_error err = {0};
-    char place[160], *text;
-    size_t size;
-    snprintf(place, sizeof place, "%s/%s", folder, name);
-    TW_OK_OR_FAIL(tw_file_read(place, 1 << 20, &text, &size, &err), err);
-    return text;
-}
-
-static int times(const char *text, const char *word)
-{
-    int count = 0;
-    while ((text = strstr(text, word)) != NULL) {
-        text += strlen(word);
-        count++;
-    }
-    return count;
 }
 
 static const char *const ours[] = {"layers", "tokens", "positions", "neurons",
@@ -246,15 +200,6 @@ START_TEST(each_figure_is_drawn)
     }
 }
 END_TEST
-
-/* How often an svg shows a name; its groups' titles are not shown. */
-static int shown(const char *svg, const char *name)
-{
-    char text[64], title[64];
-    snprintf(text, sizeof text, ">%s<", name);
-    snprintf(title, sizeof title, "<title>%s<", name);
-    return times(svg, text) - times(svg, title);
-}
 
 static const char *const three[] = {"--run", "old", "--run", "second",
                                     "--run", "third", "--set", "columns=1",
@@ -290,7 +235,8 @@ END_TEST
 START_TEST(keys_stand_outside)
 {
     static const char *const files[] = {"theme", "layers", "positions",
-                                        "neurons", "dead_curve", "tiles"};
+                                        "neurons", "dead_curve", "tiles",
+                                        "breakeven"};
     struct tw_error err = {0};
     char place[4200], *text;
     size_t size;
@@ -493,7 +439,7 @@ int main(void)
     tcase_add_loop_test(core, each_figure_is_drawn, 0, COUNT(ours));
     tcase_add_loop_test(core, each_figure_is_drawn_of_three_runs, 0,
                         COUNT(ours));
-    tcase_add_loop_test(core, keys_stand_outside, 0, 6);
+    tcase_add_loop_test(core, keys_stand_outside, 0, 7);
     tcase_add_test(core, tiles_name_widths_and_runs_once);
     tcase_add_test(core, nothing_fired_is_drawn);
     tcase_add_loop_test(core, no_data_is_an_error_in_every_format, 0, 4);

@@ -53,6 +53,7 @@ struct twp_cpu {
     int next_rope;                  /* the slot that is given up next */
     float *head_chunk;              /* a widened piece of the loss head */
     size_t head_chunk_bytes;
+    int64_t clock_ns;               /* when bench's clock started */
     char device[128];
 };
 
@@ -171,6 +172,13 @@ enum tw_status twp_cpu_head_nll(void *ctx, const void *x,
                                 const struct tw_weight *w,
                                 const struct tw_head *head,
                                 struct tw_head_obs *obs, struct tw_error *err);
+/* ffn_plan.c */
+enum tw_status twp_cpu_plan(void *ctx, const struct tw_ffn *ffn,
+                            const struct tw_ffn_seen *seen,
+                            struct tw_ffn_plan *plan, struct tw_error *err);
+enum tw_status twp_cpu_plan_use(void *ctx, struct tw_ffn *ffn,
+                                const struct tw_ffn_plan *plan,
+                                struct tw_error *err);
 /* ffn.c */
 enum tw_status twp_cpu_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                 struct tw_ffn **ffn, struct tw_error *err);
@@ -181,5 +189,8 @@ enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
                            struct tw_layer_obs *obs, struct tw_error *err);
 /* Called by layer_end: drops what the layer's FFN may not keep. */
 void twp_cpu_ffn_layer_end(struct twp_cpu *cpu);
+
+/* bench_cpu.c. */
+extern const struct tw_bench_ops twp_bench_cpu;
 
 #endif

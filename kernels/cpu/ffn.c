@@ -4,9 +4,10 @@
  *   y = residual + h Wd^T + bd
  *
  * Region 1 packs and runs the sparse pass for every chunk of rows; rows with an
- * overflowing tile are only noted. Region 2 takes those, gathered, through the
- * dense products (the gate's again: same kernel, same bits). A layer on the
- * dense path has region 2 alone, with every row in it.
+ * overflowing tile, or more non-zeros than the plan keeps sparse, are only
+ * noted. Region 2 takes those, gathered, through the dense products (the gate's
+ * again: same kernel, same bits). A layer on the dense path has region 2 alone,
+ * with every row in it.
  *
  * Measured on one core by processor time (median of interleaved pairs, 1024
  * rows, Sapphire Rapids): three big cblas_sgemm calls and act * mul, over this
@@ -32,11 +33,12 @@
 enum { SLOT_WORK, SLOT_COUNTS };
 
 /* Does what is applied, or counted under it, need all of a row's values? */
-static bool must_be_dense(const struct tw_ffn_desc *desc,
+static bool must_be_dense(const struct tw_ffn *ffn,
                           const struct tw_probes *probes)
 {
+    const struct tw_ffn_desc *desc = &ffn->desc;
     const struct tw_active *apply = desc->apply;
-    if (desc->path == TW_FFN_DENSE)
+    if (ffn->plan.path == TW_FFN_DENSE)
         return true;
     if (!apply || apply->kind == TW_ACTIVE_GATE)
         return false;
@@ -148,7 +150,7 @@ static void sparse_piece(void *arg, int worker, int64_t piece)
     twp_ffn_gate(call, &work, first, rows);
     twp_ffn_sparse(call, &work, first, rows);
     for (int64_t r = 0; r < rows; r++)
-        call->is_routed[first + r] = tw_twell_is_routed(&work.pack, r);
+        call->route[first + r] = work.route[r];
 }
 
 static void dense_piece(void *arg, int worker, int64_t piece)
@@ -184,7 +186,7 @@ static enum tw_status run_regions(struct twp_ffn_call *call,
         status = run_region(call, call->rows, false, err);
     int64_t listed = 0;
     for (int64_t r = 0; r < call->rows && status == TW_OK; r++)
-        if (call->is_dense || call->is_routed[r])
+        if (call->is_dense || call->route[r] != TWP_STAYS)
             call->list[listed++] = r;
     if (status == TW_OK && listed > 0)
         status = run_region(call, listed, true, err);
@@ -227,7 +229,7 @@ enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
                                 .probes = obs ? probes : &no_probes,
                                 .obs = obs,
                                 .rows = cpu->batch->rows};
-    call.is_dense = must_be_dense(&ffn->desc, call.probes);
+    call.is_dense = must_be_dense(ffn, call.probes);
     call.is_by_tile = !twp_needs_whole_row(call.probes);
     call.rule = (struct twp_pack){.activation = &ffn->desc.activation,
                                   .slots = ffn->slots,
@@ -237,16 +239,16 @@ enum tw_status twp_cpu_ffn(void *ctx, void *y, const void *x,
                                           : -1};
     size_t rows = (size_t)call.rows;
     call.list = tw_alloc(rows, sizeof *call.list);
-    call.is_routed = tw_calloc(rows, sizeof *call.is_routed);
+    call.route = tw_calloc(rows, sizeof *call.route);
     call.counts = tw_calloc((size_t)cpu->workers, sizeof *call.counts);
     bool wants_sets = obs && obs->set_start;
     call.sets = wants_sets ? twp_sets_create(cpu->workers) : NULL;
     enum tw_status status =
-        call.list && call.is_routed && call.counts && (!wants_sets || call.sets)
+        call.list && call.route && call.counts && (!wants_sets || call.sets)
             ? run_counting(&call, err)
             : tw_error_set(err, TW_ERR_NOMEM, "out of memory for a batch");
     tw_free(call.list);
-    tw_free(call.is_routed);
+    tw_free(call.route);
     tw_free(call.counts);
     twp_sets_destroy(call.sets, cpu->workers);
     return status;

@@ -227,7 +227,7 @@ void twp_count_dense(const struct twp_ffn_call *call, struct twp_work *work,
     if (call->is_dense) // else the packing counted them
         count_dense_tiles(call, work, row, pattern);
     work->counts->dense_rows++;
-    work->counts->overflow_rows += !call->is_dense;
+    work->counts->overflow_rows += call->route[row] == TWP_OVERFLOWS;
     twp_count_row(call, work, row, lane);
 }
 

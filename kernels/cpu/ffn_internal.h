@@ -44,11 +44,15 @@ struct twp_copy {
     bool is_kept;
 };
 
+/* Where a row of a sparse layer goes. */
+enum twp_route { TWP_STAYS, TWP_OVER_LIMIT, TWP_OVERFLOWS };
+
 struct tw_ffn {
     struct tw_ffn_desc desc;
     struct tw_active apply; /* desc.apply points here, or NULL */
     const struct twp_simd *simd;
     int slots;                  /* TWP_SLOTS */
+    struct tw_ffn_plan plan;    /* path: no sparser than desc's */
     int64_t tiles;              /* of d_ff */
     int64_t padded;             /* d_ff rounded up to whole tiles */
     int64_t width;              /* d_model rounded up to 32 */
@@ -93,7 +97,7 @@ struct twp_work {
     uint64_t *bits;       /* [padded / 64] of a row, twice */
     double *lane;         /* [chunk][16] */
     uint16_t *cursor;     /* [chunk] next slot of the tile at hand */
-    bool *is_routed;      /* [chunk] */
+    uint8_t *route;       /* [chunk] enum twp_route */
     uint32_t *neuron;     /* [padded] list of a row */
     float *value, *hidden;
     uint64_t *key, *key2; /* [padded] for top-k and top-p */
@@ -114,7 +118,7 @@ struct twp_ffn_call {
     bool is_dense;              /* every row takes the dense path */
     bool is_by_tile;            /* a row may be passed in parts */
     int64_t *list;              /* [rows] of the dense region */
-    bool *is_routed;            /* [rows] noted by the sparse region */
+    uint8_t *route;             /* [rows] noted by the sparse region */
     struct twp_counts **counts; /* [workers], NULL until it works */
     struct twp_sets *sets;      /* [workers], NULL: no sets are wanted */
     /* of the running region */

@@ -42,6 +42,7 @@ enum tw_status twp_cpu_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
     }
     ffn->simd = twp_simd_find();
     ffn->slots = TWP_SLOTS;
+    ffn->plan = (struct tw_ffn_plan){desc->path, TW_NO_ROW_LIMIT};
     ffn->tiles = tw_twell_tiles(desc->d_ff);
     ffn->padded = ffn->tiles * TWP_TILE;
     ffn->width = (desc->d_model + TWP_PANEL - 1) / TWP_PANEL * TWP_PANEL;

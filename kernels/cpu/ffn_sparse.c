@@ -81,7 +81,7 @@ static void row_after_row(const struct twp_ffn_call *call,
 {
     const struct tw_twell *t = &work->pack;
     for (int64_t r = 0; r < rows; r++) {
-        if (tw_twell_is_routed(t, r))
+        if (work->route[r] != TWP_STAYS)
             continue;
         start_row(call, work, row, r, work->x, work->y);
         int64_t n = tw_twell_list(t, r, 0, t->tiles, work->neuron, work->value);
@@ -117,7 +117,7 @@ static void columns_after_columns(const struct twp_ffn_call *call,
         memset(work->cursor, 0, (size_t)rows * sizeof *work->cursor);
         for (int64_t to = columns; to <= TWP_TILE; to += columns)
             for (int64_t r = 0; r < rows; r++) {
-                if (work->is_routed[r])
+                if (work->route[r] != TWP_STAYS)
                     continue;
                 int64_t n = list_part(t, r, tile, to, &work->cursor[r],
                                       work->neuron, work->value);
@@ -126,20 +126,32 @@ static void columns_after_columns(const struct twp_ffn_call *call,
             }
     }
     for (int64_t r = 0; r < rows; r++)
-        if (!work->is_routed[r])
+        if (work->route[r] == TWP_STAYS)
             finish_row(call, work, row, r, work->x + r * width,
                        work->y + r * width);
+}
+
+/* A function of the row alone. */
+static enum twp_route route_of(const struct tw_twell *t, int64_t r,
+                               const struct tw_ffn *ffn)
+{
+    if (tw_twell_is_routed(t, r))
+        return TWP_OVERFLOWS;
+    int64_t nnz = 0;
+    for (int64_t tile = 0; tile < t->tiles; tile++)
+        nnz += t->count[r * t->tiles + tile];
+    return nnz > ffn->plan.row_limit ? TWP_OVER_LIMIT : TWP_STAYS;
 }
 
 void twp_ffn_sparse(const struct twp_ffn_call *call, struct twp_work *work,
                     int64_t row, int64_t rows)
 {
+    for (int64_t r = 0; r < rows; r++)
+        work->route[r] = (uint8_t)route_of(&work->pack, r, call->ffn);
     int64_t columns = columns_at_once(call, &work->pack, rows);
     if (columns == 0) {
         row_after_row(call, work, row, rows);
         return;
     }
-    for (int64_t r = 0; r < rows; r++)
-        work->is_routed[r] = tw_twell_is_routed(&work->pack, r);
     columns_after_columns(call, work, row, rows, columns);
 }

@@ -55,7 +55,7 @@ static void lay_out(const struct twp_ffn_call *call, struct walk *walk,
         .column = take(walk, cells * ffn->slots, 1)};
     work->lane = take(walk, chunk * 16, sizeof(double));
     work->cursor = take(walk, chunk, sizeof *work->cursor);
-    work->is_routed = take(walk, chunk, sizeof *work->is_routed);
+    work->route = take(walk, chunk, sizeof *work->route);
     work->neuron = take(walk, padded, sizeof(uint32_t));
     work->value = take(walk, padded, sizeof(float));
     work->hidden = take(walk, padded, sizeof(float));

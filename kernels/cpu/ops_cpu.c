@@ -24,6 +24,8 @@ const struct tw_ops tw_ops_cpu = {
     .weight_free = twp_cpu_weight_free,
     .ffn_load = twp_cpu_ffn_load,
     .ffn_free = twp_cpu_ffn_free,
+    .plan = twp_cpu_plan,
+    .plan_use = twp_cpu_plan_use,
     .start = twp_cpu_start,
     .finish = twp_cpu_finish,
     .layer_end = twp_cpu_layer_end,
@@ -37,4 +39,5 @@ const struct tw_ops tw_ops_cpu = {
     .act_mul = twp_cpu_act_mul,
     .ffn = twp_cpu_ffn,
     .head_nll = twp_cpu_head_nll,
+    .bench = &twp_bench_cpu,
 };

@@ -4,6 +4,8 @@
 #include "kernels/cuda/cuda_internal.h"
 
 #include <cuda_runtime_api.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #define ALIGN 256
@@ -16,17 +18,17 @@ static void *place(char *memory, size_t *at, size_t bytes)
     return memory ? memory + from : NULL;
 }
 
-/* What starts as all ones stands first. Returns the block's bytes, *ones the
- * first part's. */
+/* The parts of c->defs definitions. What starts as all ones stands first.
+ * Returns the block's bytes, *ones the first part's. */
 static size_t carve(int32_t rows, int32_t cols, char *memory,
                     struct twp_counts *c, size_t *ones)
 {
     size_t at = 0, r = (size_t)rows, n = (size_t)cols;
-    for (int d = 0; d < TWP_DEFS; d++)
-        c->first[d] = place(memory, &at, n * sizeof *c->first[d]);
     c->bad = place(memory, &at, sizeof *c->bad);
+    for (int d = 0; d < c->defs; d++)
+        c->first[d] = place(memory, &at, n * sizeof *c->first[d]);
     *ones = (at + ALIGN - 1) / ALIGN * ALIGN;
-    for (int d = 0; d < TWP_DEFS; d++) {
+    for (int d = 0; d < c->defs; d++) {
         c->nnz[d] = place(memory, &at, r * sizeof *c->nnz[d]);
         c->fired[d] = place(memory, &at, n * sizeof *c->fired[d]);
         c->last[d] = place(memory, &at, n * sizeof *c->last[d]);
@@ -39,9 +41,9 @@ static size_t carve(int32_t rows, int32_t cols, char *memory,
     return at;
 }
 
-size_t twp_counts_bytes(int32_t rows, int32_t cols)
+size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs)
 {
-    struct twp_counts counts;
+    struct twp_counts counts = {.defs = defs};
     size_t ones;
     return carve(rows, cols, NULL, &counts, &ones);
 }
@@ -57,28 +59,66 @@ enum tw_status twp_counts_clear(const struct twp_counts *counts, int32_t rows,
                                 int32_t cols, struct CUstream_st *stream,
                                 struct tw_error *err)
 {
-    struct twp_counts sizes;
+    struct twp_counts sizes = {.defs = counts->defs};
     size_t ones, bytes = carve(rows, cols, NULL, &sizes, &ones);
-    char *memory = (char *)counts->first[0];
+    char *memory = (char *)counts->bad;
     cudaError_t error = cudaMemsetAsync(memory, 0xff, ones, stream);
     if (error == cudaSuccess)
         error = cudaMemsetAsync(memory + ones, 0, bytes - ones, stream);
     return twp_cuda_check(error, "clearing counts", err);
 }
 
-enum tw_status twp_counts_defs(const struct tw_probes *probes, uint32_t *defs,
-                               struct tw_error *err)
+/* The greatest float <= value, which is >= 0. */
+static float rounded_down(double value)
 {
-    uint32_t wanted = 0;
+    if (value >= (double)FLT_MAX)
+        return FLT_MAX;
+    float near = (float)value;
+    return (double)near > value ? nextafterf(near, 0) : near;
+}
+
+struct twp_def twp_def_of(const struct tw_active *active)
+{
+    struct twp_def def = {.kind = active->kind};
+    if (def.kind == TW_ACTIVE_ABS || def.kind == TW_ACTIVE_GATE_ABS)
+        def.threshold = rounded_down(active->arg);
+    return def;
+}
+
+/* Its place in the list, or the list's length. */
+static int32_t find_def(const struct twp_counts *counts, struct twp_def def)
+{
+    int32_t d = 0;
+    while (d < counts->defs && (counts->def[d].kind != def.kind ||
+                                counts->def[d].threshold != def.threshold))
+        d++;
+    return d;
+}
+
+enum tw_status twp_counts_defs(const struct tw_probes *probes,
+                               struct twp_counts *counts, struct tw_error *err)
+{
+    struct twp_counts found = {0};
     for (int p = 0; p < probes->count; p++) {
-        enum tw_active_kind kind = probes->active[p].kind;
-        if (kind != TW_ACTIVE_HIDDEN && kind != TW_ACTIVE_GATE)
+        const struct tw_active *active = &probes->active[p];
+        if (active->kind != TW_ACTIVE_HIDDEN &&
+            active->kind != TW_ACTIVE_GATE && active->kind != TW_ACTIVE_ABS &&
+            active->kind != TW_ACTIVE_GATE_ABS)
             return tw_error_set(err, TW_ERR_UNSUPPORTED,
                                 "backend 'cuda' cannot count '%s'",
-                                probes->active[p].name);
-        wanted |= 1u << (kind == TW_ACTIVE_GATE ? TWP_GATE : TWP_HIDDEN);
+                                active->name);
+        struct twp_def def = twp_def_of(active);
+        if (find_def(&found, def) < found.defs)
+            continue;
+        if (found.defs == TWP_DEFS)
+            return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                                "backend 'cuda' counts up to %d definitions "
+                                "at once: '%s' is one more",
+                                TWP_DEFS, active->name);
+        found.def[found.defs++] = def;
     }
-    *defs = wanted;
+    counts->defs = found.defs;
+    memcpy(counts->def, found.def, sizeof counts->def);
     return TW_OK;
 }
 
@@ -105,10 +145,8 @@ void twp_counts_merge(const struct twp_counts *host,
 {
     static const int widths[TW_TILE_WIDTHS] = {64, 128, 256};
     for (int p = 0; p < probes->count; p++)
-        merge_probe(host,
-                    probes->active[p].kind == TW_ACTIVE_GATE ? TWP_GATE
-                                                             : TWP_HIDDEN,
-                    p, obs);
+        merge_probe(host, find_def(host, twp_def_of(&probes->active[p])), p,
+                    obs);
     memcpy(obs->l1, host->l1, (size_t)obs->rows * sizeof *obs->l1);
     const uint32_t *from = host->histogram;
     for (int t = 0; t < TW_TILE_WIDTHS; t++)

@@ -1,10 +1,10 @@
 /* What the C files of the cuda backend share. Private to kernels/cuda and its
  * tests.
  *
- * A *layer* (struct tw_ffn) owns its weights on the device, in bf16, and their
- * tensor maps; the caller owns the workspace and the counts' block, both sized
- * beforehand, so that running a layer allocates nothing and can be captured
- * into a graph. */
+ * A *layer* (struct tw_ffn) owns its weights on the device, in bf16 or fp16,
+ * and their tensor maps; the caller owns the workspace and the counts' block,
+ * both sized beforehand, so that running a layer allocates nothing and can be
+ * captured into a graph. */
 #ifndef TW_KERNELS_CUDA_INTERNAL_H
 #define TW_KERNELS_CUDA_INTERNAL_H
 
@@ -22,12 +22,17 @@ extern "C" {
 
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
-    bool is_gated, is_dense;
-    int32_t d, f, tiles;
+    enum tw_dtype type;      /* of weights, x, residual, h and y */
+    bool is_gated, is_applied;
+    bool can_pack, is_dense; /* is_dense: by plan, or as it cannot pack */
+    struct twp_def apply; /* where is_applied */
+    int32_t d_model;
+    int32_t d; /* d_model rounded up to 8: what the kernels see */
+    int32_t f, tiles;
     int64_t f_stride;         /* f rounded up to 8: rows of h and of down */
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
-    void *gate, *up;          /* [f][d] bf16; gate NULL: plain */
+    void *gate, *up;          /* [f][d]; gate NULL: plain */
     void *down, *down_t;      /* [d][f_stride], [f][d] */
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
     struct twp_map gate_map, up_map, down_map;
@@ -40,13 +45,18 @@ struct twp_work {
     uint8_t *is_routed;
     int32_t *block_routed, *list, *actual;
     void *x, *h;
+    void *x_wide, *y_wide; /* [rows][d]; NULL where d is d_model */
     float *l1_part;
 };
+
+/* Where a sparse layer stops: bench times its parts. */
+enum twp_until { TWP_UNTIL_DONE, TWP_UNTIL_PACKED, TWP_UNTIL_ROUTED };
 
 struct twp_ffn_call {
     void *y;
     const void *x, *residual; /* residual may be NULL, or y */
     int32_t rows;
+    enum twp_until until;
     struct twp_work work;
     struct twp_counts counts;
 };
@@ -59,13 +69,20 @@ TW_MUST_USE enum tw_status twp_device_alloc(void **memory, size_t bytes,
                                             struct tw_error *err);
 void twp_device_free(void *memory);
 
-/* Rounds to nearest even; NaN stays NaN. */
+/* Round to nearest even; NaN stays NaN, and what is beyond fp16's 65504 becomes
+ * Inf. */
 uint16_t twp_bf16_of(float value);
+uint16_t twp_f16_of(float value);
+/* Floats as `type`, TW_BF16 or TW_F16. */
+void twp_narrow(uint16_t *out, const float *in, enum tw_dtype type,
+                size_t count);
 
-/* ffn.c. Copies the weights (synchronously). Returns TW_OK, TW_ERR_MISMATCH
+/* ffn.c. Copies the weights (synchronously) as `type`, which is that of every
+ * buffer too: TW_BF16 or TW_F16. Returns TW_OK, TW_ERR_MISMATCH
  * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels
  * can't (naming it) or TW_ERR_NOMEM. */
 TW_MUST_USE enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
+                                          enum tw_dtype type,
                                           struct tw_ffn **ffn,
                                           struct tw_error *err);
 void twp_ffn_destroy(struct tw_ffn *ffn);
@@ -80,8 +97,44 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
 
-/* counts.c. Bytes of a counts' block, and its parts. */
-size_t twp_counts_bytes(int32_t rows, int32_t cols);
+/* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn` makes
+ * of a layer over the started batch: workspace, and counts where obs isn't
+ * NULL; the caller sets y, x and residual. */
+struct twp_cuda_bench; /* bench.c: what it keeps in a context */
+struct twp_context {
+    const struct twp_device *device;
+    struct CUstream_st *stream;
+    enum tw_dtype type; /* of buffers and products */
+    struct twp_cuda_bench **bench;
+};
+void twp_context_of(void *ctx, struct twp_context *context);
+TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+                                            const struct tw_probes *probes,
+                                            struct tw_layer_obs *obs,
+                                            struct twp_ffn_call *call,
+                                            struct tw_error *err);
+/* bench.c. */
+extern const struct tw_bench_ops twp_bench_cuda;
+void twp_cuda_bench_destroy(struct twp_cuda_bench *bench);
+
+/* plan.c: the ops row's slots. */
+enum tw_status twp_cuda_plan(void *ctx, const struct tw_ffn *ffn,
+                             const struct tw_ffn_seen *seen,
+                             struct tw_ffn_plan *plan, struct tw_error *err);
+enum tw_status twp_cuda_plan_use(void *ctx, struct tw_ffn *ffn,
+                                 const struct tw_ffn_plan *plan,
+                                 struct tw_error *err);
+
+/* counts.c. The definition as the kernels compare it. */
+struct twp_def twp_def_of(const struct tw_active *active);
+/* Sets counts' defs and def to the different definitions of the probes.
+ * TW_ERR_UNSUPPORTED names one that the kernels don't count, or one too many.
+ */
+TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
+                                           struct twp_counts *counts,
+                                           struct tw_error *err);
+/* Bytes of a counts' block, and its parts for counts->defs definitions. */
+size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
 void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
                       struct twp_counts *counts);
 /* Nothing counted yet; on the stream. */
@@ -89,10 +142,6 @@ TW_MUST_USE enum tw_status twp_counts_clear(const struct twp_counts *counts,
                                             int32_t rows, int32_t cols,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
-/* Which definitions the probes ask for; TW_ERR_UNSUPPORTED names another. */
-TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
-                                           uint32_t *defs,
-                                           struct tw_error *err);
 /* Adds a block that was copied to the host (carved there) to the obs. */
 void twp_counts_merge(const struct twp_counts *host,
                       const struct tw_probes *probes, struct tw_layer_obs *obs);

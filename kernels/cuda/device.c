@@ -8,6 +8,10 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+/* Compute capabilities: the least, and the one of the Hopper kernels. */
+#define PORTABLE 80
+#define HOPPER   90
+
 enum tw_status twp_cuda_check(int error, const char *what, struct tw_error *err)
 {
     if (error == cudaSuccess)
@@ -43,12 +47,33 @@ enum tw_status twp_device_open(int number, struct twp_device *device,
         twp_cuda_check(cudaGetDeviceProperties(&p, number), "device", err);
     if (status != TW_OK)
         return status;
-    if (p.major != 9 || p.minor != 0)
+    int capability = 10 * p.major + p.minor;
+    if (capability < PORTABLE)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "cuda: %s is of compute capability %d.%d; the "
-                            "kernels need 9.0 (Hopper)",
+                            "kernels need 8.0",
                             p.name, p.major, p.minor);
-    *device = (struct twp_device){number, p.multiProcessorCount};
+    *device = (struct twp_device){
+        .number = number,
+        .multiprocessors = p.multiProcessorCount,
+        .shared_bytes = (int)p.sharedMemPerBlockOptin,
+        .capability = capability,
+        .path = capability == HOPPER ? TW_CUDA_HOPPER : TW_CUDA_PORTABLE};
+    return TW_OK;
+}
+
+enum tw_status twp_device_take_path(struct twp_device *device,
+                                    enum tw_cuda_path path,
+                                    struct tw_error *err)
+{
+    if (path == TW_CUDA_AUTO)
+        return TW_OK;
+    if (path == TW_CUDA_HOPPER && device->capability != HOPPER)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: path 'hopper' needs compute capability 9.0, "
+                            "not %d.%d",
+                            device->capability / 10, device->capability % 10);
+    device->path = path;
     return TW_OK;
 }
 
@@ -61,6 +86,34 @@ uint16_t twp_bf16_of(float value)
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
+uint16_t twp_f16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u)
+        return 0x7fff;
+    if (size >= 0x477ff000u) // 65520, half way past the greatest
+        return (uint16_t)(sign | 0x7c00u);
+    if (size < 0x38800000u) { // below 2^-14: units of 2^-24, rounded by adding
+        float magnitude;
+        memcpy(&magnitude, &size, sizeof magnitude);
+        magnitude += 0.5f;
+        memcpy(&size, &magnitude, sizeof size);
+        return (uint16_t)(sign | (size - 0x3f000000u));
+    }
+    size += 0xfffu + (size >> 13 & 1);
+    return (uint16_t)(sign | (size - 0x38000000u) >> 13);
+}
+
+void twp_narrow(uint16_t *out, const float *in, enum tw_dtype type,
+                size_t count)
+{
+    uint16_t (*narrow)(float) = type == TW_F16 ? twp_f16_of : twp_bf16_of;
+    for (size_t i = 0; i < count; i++)
+        out[i] = narrow(in[i]);
+}
+
 typedef CUresult (*encode_func)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
                                 void *, const cuuint64_t *, const cuuint64_t *,
                                 const cuuint32_t *, const cuuint32_t *,
@@ -68,13 +121,25 @@ typedef CUresult (*encode_func)(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
                                 CUtensorMapL2promotion,
                                 CUtensorMapFloatOOBfill);
 
-enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
-                              int64_t rows, int64_t cols, int64_t stride,
-                              struct tw_error *err)
+enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
+                              const void *matrix, int64_t rows, int64_t cols,
+                              int64_t stride, struct tw_error *err)
 {
+    *map = (struct twp_map){
+        .data = matrix, .rows = rows, .cols = cols, .stride = stride};
+    int device = 0, major = 0;
+    enum tw_status status =
+        twp_cuda_check(cudaGetDevice(&device), "device", err);
+    if (status == TW_OK)
+        status = twp_cuda_check(
+            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+                                   device),
+            "device", err);
+    if (status != TW_OK || 10 * major != HOPPER)
+        return status;
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult result;
-    enum tw_status status = twp_cuda_check(
+    status = twp_cuda_check(
         cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
                                          12000, cudaEnableDefault, &result),
         "tensor maps", err);
@@ -91,9 +156,12 @@ enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
     CUtensorMap made;
     void *base;
     memcpy(&base, &matrix, sizeof base);
+    CUtensorMapDataType number = type == TW_F16
+                                     ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                     : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUresult error = encode(
-        &made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, base, size, pitch, box,
-        step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        &made, number, 2, base, size, pitch, box, step,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (error != CUDA_SUCCESS)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
@@ -101,6 +169,6 @@ enum tw_status twp_map_encode(struct twp_map *map, const void *matrix,
                             "error %d",
                             (long long)rows, (long long)cols, (long long)stride,
                             (int)error);
-    memcpy(map, &made, sizeof *map);
+    memcpy(map->opaque, &made, sizeof map->opaque);
     return TW_OK;
 }

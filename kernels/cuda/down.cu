@@ -2,14 +2,18 @@
  *
  *   y = residual + h Wd^T + bd, rows scattered by their list
  *
- * Shapes: h [rows][cols], Wd [d][cols], y and residual [..][d], bf16; the sum,
+ * Shapes: h [rows][cols], Wd [d][cols], y and residual [..][d], bf16 or fp16;
+ * the sum,
  * bias and residual are added in fp32 and rounded once. FLOPs 2 rows cols d.
  * Grid, stages: as in pack.cu. While a tile is multiplied, warps 1-3 write the
  * last one out of its staged form and fill that with the residual of this one,
- * 16 bytes a lane; they also sum the rows' partial l1. Lost: residual and y
+ * 16 bytes a lane; they also sum the rows' partial l1 and, of a dense layer, fill
+ * the histograms of tiles. Lost: residual and y
  * straight from and to the fragments' 4-byte places, 1.24 of cuBLASLt's product
  * with its residual, against 0.99-1.06 now. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/down_rows.cuh"
+#include "kernels/cuda/launch_mma.h"
 #include "kernels/cuda/product.cuh"
 
 namespace {
@@ -19,25 +23,25 @@ using namespace product;
 constexpr int STAGES = 3;
 constexpr int ROW_BYTES = TILE_N * 2;
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
-constexpr uint32_t FULL_WARP = 0xffffffffu;
+constexpr int COUNTING = 5; // the barrier of the spare warps
+static_assert(smem_bytes(STAGES, STAGED_BYTES) + 4 * TWP_HISTOGRAM <= 227 * 1024, "shared memory");
 
 struct DownParams {
     CUtensorMap h, down;
     struct twp_rows rows;
     int steps, d, parts;
+    int least; // so few rows are left to down_thin
     const float *bias;
     const uint16_t *residual;
     uint16_t *y;
     const float *l1_part;
+    const uint32_t *count; // [rows][tiles], or NULL
+    int cols, tiles;
     struct twp_counts counts;
 };
 
-__device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int place)
-{
-    return rows.list ? rows.list[place] : place;
-}
-
 /* The staged residual, if any, becomes y. */
+template <enum tw_dtype T>
 __device__ __forceinline__ void stage_half(const float (&d)[128], const DownParams &p,
                                            uint32_t staged, int tile)
 {
@@ -53,8 +57,8 @@ __device__ __forceinline__ void stage_half(const float (&d)[128], const DownPara
 #pragma unroll
         for (int i = 0; i < 4; i++) { // block i: chunk j + i / 2, rows 8 (i % 2) on
             float2 b = bias ? __ldg(bias + 4 * (j + i / 2)) : make_float2(0, 0);
-            v[i] = hopper::round_pair(d[4 * j + 2 * i] + b.x + common::low_half(v[i]),
-                                      d[4 * j + 2 * i + 1] + b.y + common::high_half(v[i]));
+            v[i] = hopper::round_pair<T>(d[4 * j + 2 * i] + b.x + common::low_half<T>(v[i]),
+                                      d[4 * j + 2 * i + 1] + b.y + common::high_half<T>(v[i]));
         }
         hopper::store_blocks(base ^ (j << 4), v[0], v[1], v[2], v[3]);
     }
@@ -72,7 +76,7 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
     for (int r = threadIdx.x / 32 - 1; r < HALF_ROWS; r += HELPERS / 32) {
         if (place + r >= rows)
             break;
-        int64_t at = number_of(p.rows, place + r) * p.d + column;
+        int64_t at = common::number_of(p.rows, place + r) * p.d + column;
         uint32_t chunk = staged_chunk(staged, ROW_BYTES, r, lane);
         if (IS_LOAD)
             store_chunk(chunk, *reinterpret_cast<const uint4 *>(p.residual + at));
@@ -81,24 +85,33 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
     }
 }
 
-/* A warp a row: partial sums added in one order. */
-__device__ __forceinline__ void sum_l1(const DownParams &p, int place, int rows)
+/* The tile's share of its rows: each tile beside it takes others, so that no
+ * block's spare warps fall behind. */
+__device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram,
+                                         const Schedule &at, int rows)
 {
-    int lane = threadIdx.x % 32;
-    for (int r = place + threadIdx.x / 32 - 1; r < place + TILE_M && r < rows;
-         r += HELPERS / 32) {
-        float sum = 0;
-        for (int i = lane; i < p.parts; i += 32)
-            sum += p.l1_part[(int64_t)r * p.parts + i];
-        for (int step = 16; step > 0; step /= 2)
-            sum += __shfl_xor_sync(FULL_WARP, sum, step);
-        if (lane == 0)
-            p.counts.l1[number_of(p.rows, r)] = sum;
-    }
+    int first = at.row_tile * TILE_M, end = min(first + TILE_M, rows);
+    for (int r = first + at.column_tile + at.columns * (threadIdx.x / 32 - 1); r < end;
+         r += at.columns * (HELPERS / 32))
+        down::sum_row(p, histogram, r);
 }
 
-__device__ __forceinline__ void help(const DownParams &p, uint32_t staged, Schedule at, int rows)
+/* The block's histogram into the layer's. */
+__device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_t *histogram,
+                                              int rows)
 {
+    hopper::named_sync(COUNTING, HELPERS);
+    for (int i = threadIdx.x - 32; i < TWP_HISTOGRAM; i += HELPERS)
+        if (histogram[i])
+            atomicAdd(p.counts.histogram + i, histogram[i]);
+    if (blockIdx.x == 0 && threadIdx.x == 32)
+        atomicAdd(p.counts.dense_rows, rows);
+}
+
+__device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint32_t *histogram,
+                                     Schedule at, int rows)
+{
+    bool has_tiles = p.counts.is_on && p.count;
     for (bool is_first = true; at.has(); is_first = false) {
         Schedule last = at;
         if (!is_first)
@@ -119,20 +132,26 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, Sched
             __syncwarp();
             hopper::named_arrive(TAKEN + half, HANDOVER);
         }
-        if (p.counts.is_on && at.has() && at.column_tile == 0)
-            sum_l1(p, at.row_tile * TILE_M, rows);
+        if (p.counts.is_on && at.has())
+            sum_rows(p, histogram, at, rows);
     }
+    if (has_tiles)
+        publish_tiles(p, histogram, rows);
 }
 
+template <enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     down_kernel(const __grid_constant__ DownParams p)
 {
     extern __shared__ uint8_t raw[];
+    __shared__ uint32_t histogram[TWP_HISTOGRAM];
     Smem<STAGES> smem(raw, STAGED_BYTES);
     int rows = p.rows.actual ? *p.rows.actual : p.rows.rows;
-    if (rows == 0)
+    if (rows <= p.least)
         return;
     Schedule at(rows, (p.d + TILE_N - 1) / TILE_N);
+    for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
+        histogram[i] = 0;
     start(smem);
     if (threadIdx.x < 128) {
         hopper::registers_down<REGISTERS_LOW>();
@@ -143,7 +162,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                           at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
                           at.rank);
         } else if (threadIdx.x >= 32) {
-            help(p, smem.staged, at, rows);
+            help(p, smem.staged, histogram, at, rows);
         }
         __syncwarp();
     } else {
@@ -152,13 +171,24 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         Ring<STAGES> ring;
         for (; at.has(); at.next()) {
             float d[128];
-            multiply_tile(d, smem, ring, half, p.steps);
+            multiply_tile<T>(d, smem, ring, half, p.steps);
             hopper::named_sync(TAKEN + half, HANDOVER);
-            stage_half(d, p, smem.staged + half * HALF_BYTES, at.column_tile);
+            stage_half<T>(d, p, smem.staged + half * HALF_BYTES, at.column_tile);
             hopper::named_arrive(STAGED + half, HANDOVER);
         }
     }
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
+}
+
+template <enum tw_dtype T>
+enum tw_status launch(const struct twp_device *device, const DownParams &p, cudaStream_t stream,
+                      struct tw_error *err)
+{
+    int bytes = smem_bytes(STAGES, STAGED_BYTES);
+    cudaFuncSetAttribute(down_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    int blocks = device->multiprocessors / CLUSTER * CLUSTER;
+    down_kernel<T><<<blocks, THREADS, bytes, stream>>>(p);
+    return common::launched("down", err);
 }
 
 } // namespace
@@ -167,20 +197,23 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                                          const struct twp_down_args *args,
                                          struct CUstream_st *stream, struct tw_error *err)
 {
+    if (device->path == TW_CUDA_PORTABLE)
+        return twp_launch_down_mma(device, args, stream, err);
     DownParams p = {common::map_of(args->h),
                     common::map_of(args->down),
                     args->rows,
                     (args->cols + TILE_K - 1) / TILE_K,
                     args->d,
                     (args->cols + TWP_PART - 1) / TWP_PART,
+                    args->rows.actual ? TWP_THIN_ROWS : 0,
                     args->bias,
                     static_cast<const uint16_t *>(args->residual),
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
+                    args->count,
+                    args->cols,
+                    (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
-    int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    cudaFuncSetAttribute(down_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    down_kernel<<<blocks, THREADS, bytes, stream>>>(p);
-    return common::launched("down", err);
+    return args->type == TW_F16 ? launch<TW_F16>(device, p, stream, err)
+                                : launch<TW_BF16>(device, p, stream, err);
 }

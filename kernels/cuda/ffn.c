@@ -2,7 +2,7 @@
  * its kernels.
  *
  *   sparse: pack, route, gather, hide, add; hidden and down for routed rows
- *   dense:  hidden, route (which only sums), down
+ *   dense:  hidden, down
  *
  * How many rows are routed is known to the device alone: the kernels read it
  * there, so nothing waits. The rows' bits are free of their place (launch.h),
@@ -18,7 +18,8 @@
 #include "base/memory.h"
 #include "kernels/ffn_desc.h"
 
-#define ALIGN 256
+#define ALIGN       256
+#define MAX_D_MODEL 16384
 
 static enum tw_status check_desc(const struct tw_ffn_desc *desc,
                                  struct tw_error *err)
@@ -26,19 +27,15 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     enum tw_status status = twp_ffn_desc_check(desc, err);
     if (status != TW_OK)
         return status;
-    if (!tw_activation_is_sparse(desc->activation.act))
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda' cannot do activation '%s'",
-                            desc->activation.name);
-    if (desc->apply)
+    if (desc->apply && (desc->apply->kind == TW_ACTIVE_TOPP ||
+                        desc->apply->kind == TW_ACTIVE_TOPK))
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot apply '%s'",
                             desc->apply->name);
-    if (desc->d_model % 8 != 0 || desc->d_model > 16384)
+    if (desc->d_model > MAX_D_MODEL)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda': d_model %lld is not a multiple "
-                            "of 8 up to 16384",
-                            (long long)desc->d_model);
+                            "backend 'cuda': d_model %lld is more than %d",
+                            (long long)desc->d_model, MAX_D_MODEL);
     if (desc->d_ff > INT32_MAX / 2)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda': d_ff %lld is too large",
@@ -50,24 +47,24 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     return TW_OK;
 }
 
-/* One stored row as bf16. */
-static void narrow_row(uint16_t *out, const struct tw_matrix *m, int64_t row,
-                       float *wide)
+/* One stored row as `type`. */
+static void narrow_row(uint16_t *out, enum tw_dtype type,
+                       const struct tw_matrix *m, int64_t row, float *wide)
 {
     size_t n = (size_t)m->cols, size = tw_dtype_size(m->dtype);
     const char *from = (const char *)m->data + (size_t)row * n * size;
-    if (m->dtype == TW_BF16) {
+    if (m->dtype == type) {
         memcpy(out, from, n * size);
         return;
     }
     tw_widen(wide, from, m->dtype, n);
-    for (size_t i = 0; i < n; i++)
-        out[i] = twp_bf16_of(wide[i]);
+    twp_narrow(out, wide, type, n);
 }
 
-/* The matrix on the device as bf16, rows `stride` apart, zeros between. */
-static enum tw_status load_matrix(const struct tw_matrix *m, int64_t stride,
-                                  void **out, struct tw_error *err)
+/* The matrix on the device as `type`, rows `stride` apart, zeros between. */
+static enum tw_status load_matrix(const struct tw_matrix *m, enum tw_dtype type,
+                                  int64_t stride, void **out,
+                                  struct tw_error *err)
 {
     if (!m->data)
         return TW_OK;
@@ -79,7 +76,7 @@ static enum tw_status load_matrix(const struct tw_matrix *m, int64_t stride,
         goto out;
     }
     for (int64_t r = 0; r < m->rows; r++)
-        narrow_row(host + r * stride, m, r, wide);
+        narrow_row(host + r * stride, type, m, r, wide);
     size_t bytes = (size_t)(m->rows * stride) * sizeof *host;
     status = twp_device_alloc(out, bytes, err);
     if (status == TW_OK)
@@ -119,16 +116,21 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
                                    struct tw_error *err)
 {
     int64_t d = ffn->d, f = ffn->f;
-    enum tw_status status = load_matrix(&desc->gate, d, &ffn->gate, err);
+    enum tw_status status =
+        load_matrix(&desc->gate, ffn->type, d, &ffn->gate, err);
     if (status == TW_OK)
-        status = load_matrix(&desc->up, d, &ffn->up, err);
+        status = load_matrix(&desc->up, ffn->type, d, &ffn->up, err);
     if (status == TW_OK)
-        status = load_matrix(&desc->down, ffn->f_stride, &ffn->down, err);
+        status =
+            load_matrix(&desc->down, ffn->type, ffn->f_stride, &ffn->down, err);
     if (status == TW_OK)
         status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
     if (status == TW_OK)
+        status = twp_cuda_check(cudaMemset(ffn->down_t, 0, (size_t)(f * d) * 2),
+                                "weights", err);
+    if (status == TW_OK)
         status = tw_launch_transpose(ffn->down_t, d, ffn->down, ffn->f_stride,
-                                     ffn->d, ffn->f, NULL, err);
+                                     ffn->d_model, ffn->f, NULL, err);
     if (status == TW_OK)
         status = load_bias(&desc->gate_bias, &ffn->gate_bias, err);
     if (status == TW_OK)
@@ -136,19 +138,21 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
     if (status == TW_OK)
         status = load_bias(&desc->down_bias, &ffn->down_bias, err);
     if (status == TW_OK && ffn->gate)
-        status = twp_map_encode(&ffn->gate_map, ffn->gate, f, d, d, err);
-    if (status == TW_OK)
-        status = twp_map_encode(&ffn->up_map, ffn->up, f, d, d, err);
-    if (status == TW_OK)
         status =
-            twp_map_encode(&ffn->down_map, ffn->down, d, f, ffn->f_stride, err);
+            twp_map_encode(&ffn->gate_map, ffn->type, ffn->gate, f, d, d, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&ffn->up_map, ffn->type, ffn->up, f, d, d, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&ffn->down_map, ffn->type, ffn->down,
+                                ffn->d_model, f, ffn->f_stride, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
     return status;
 }
 
 enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
-                              struct tw_ffn **out, struct tw_error *err)
+                              enum tw_dtype type, struct tw_ffn **out,
+                              struct tw_error *err)
 {
     enum tw_status status = check_desc(desc, err);
     if (status != TW_OK)
@@ -157,9 +161,19 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
     if (!ffn)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
     ffn->desc = *desc;
+    ffn->type = type;
     ffn->is_gated = desc->gate.data != NULL;
-    ffn->is_dense = desc->path == TW_FFN_DENSE;
-    ffn->d = (int32_t)desc->d_model;
+    if (desc->apply && desc->apply->kind != TW_ACTIVE_GATE) {
+        ffn->is_applied = true;
+        ffn->apply = twp_def_of(desc->apply);
+    }
+    ffn->can_pack = desc->path != TW_FFN_DENSE &&
+                    (ffn->is_applied ? ffn->apply.kind == TW_ACTIVE_GATE_ABS
+                                     : tw_activation_is_sparse(
+                                           desc->activation.act));
+    ffn->is_dense = !ffn->can_pack;
+    ffn->d_model = (int32_t)desc->d_model;
+    ffn->d = (int32_t)(desc->d_model + 7) / 8 * 8;
     ffn->f = (int32_t)desc->d_ff;
     ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
     ffn->f_stride = (desc->d_ff + 7) / 8 * 8;
@@ -203,6 +217,10 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     w->packed.count = place(memory, &at, r * tiles * 4);
     w->h = place(memory, &at, r * (size_t)ffn->f_stride * 2);
     w->l1_part = place(memory, &at, r * parts * sizeof *w->l1_part);
+    if (ffn->d != ffn->d_model) {
+        w->x_wide = place(memory, &at, r * (size_t)ffn->d * 2);
+        w->y_wide = place(memory, &at, r * (size_t)ffn->d * 2);
+    }
     if (ffn->is_dense)
         return at;
     w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
@@ -237,10 +255,11 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
 {
     struct twp_map map;
     enum tw_status status =
-        twp_map_encode(&map, x, call->rows, ffn->d, ffn->d, err);
+        twp_map_encode(&map, ffn->type, x, call->rows, ffn->d, ffn->d, err);
     if (status != TW_OK)
         return status;
     struct twp_hidden_args args = {
+        .type = ffn->type,
         .x = &map,
         .gate = ffn->is_gated ? &ffn->gate_map : NULL,
         .up = &ffn->up_map,
@@ -250,6 +269,7 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
         .k = ffn->d,
         .cols = ffn->f,
         .activation = ffn->desc.activation,
+        .apply = ffn->is_applied ? &ffn->apply : NULL,
         .h = call->work.h,
         .stride = ffn->f_stride,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
@@ -265,21 +285,31 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
                                struct tw_error *err)
 {
     struct twp_map map;
-    enum tw_status status = twp_map_encode(&map, call->work.h, call->rows,
-                                           ffn->f, ffn->f_stride, err);
+    enum tw_status status = twp_map_encode(
+        &map, ffn->type, call->work.h, call->rows, ffn->f, ffn->f_stride, err);
     if (status != TW_OK)
         return status;
-    struct twp_down_args args = {.h = &map,
-                                 .down = &ffn->down_map,
-                                 .rows = rows,
-                                 .cols = ffn->f,
-                                 .d = ffn->d,
-                                 .bias = ffn->down_bias,
-                                 .residual = call->residual,
-                                 .y = call->y,
-                                 .l1_part = call->work.l1_part,
-                                 .counts = call->counts};
-    return tw_launch_down(device, &args, stream, err);
+    struct twp_down_args args = {
+        .type = ffn->type,
+        .h = &map,
+        .down = &ffn->down_map,
+        .rows = rows,
+        .cols = ffn->f,
+        .d = ffn->d,
+        .bias = ffn->down_bias,
+        .residual = call->residual,
+        .y = call->y,
+        .l1_part = call->work.l1_part,
+        .count = ffn->is_dense ? call->work.packed.count : NULL,
+        .counts = call->counts,
+        .h_data = call->work.h,
+        .down_data = ffn->down,
+        .stride = ffn->f_stride,
+        .down_rows = ffn->d_model};
+    status = tw_launch_down(device, &args, stream, err);
+    if (status == TW_OK && rows.actual && device->path == TW_CUDA_HOPPER)
+        status = tw_launch_down_thin(&args, stream, err);
+    return status;
 }
 
 static enum tw_status run_route(const struct tw_ffn *ffn,
@@ -291,27 +321,10 @@ static enum tw_status run_route(const struct tw_ffn *ffn,
     struct twp_route_args args = {.in = call->work.packed,
                                   .rows = call->rows,
                                   .row_limit = ffn->row_limit,
-                                  .is_dense = ffn->is_dense,
                                   .is_routed = call->work.is_routed,
                                   .block_routed = call->work.block_routed,
                                   .counts = call->counts};
     return tw_launch_route(device, &args, stream, err);
-}
-
-static enum tw_status run_dense(const struct tw_ffn *ffn,
-                                const struct twp_device *device,
-                                const struct twp_ffn_call *call,
-                                struct CUstream_st *stream,
-                                struct tw_error *err)
-{
-    struct twp_rows rows = {.rows = call->rows};
-    enum tw_status status =
-        run_hidden(ffn, device, call, call->x, rows, stream, err);
-    if (status == TW_OK && call->counts.is_on)
-        status = run_route(ffn, device, call, stream, err);
-    if (status == TW_OK)
-        status = run_down(ffn, device, call, rows, stream, err);
-    return status;
 }
 
 static enum tw_status run_pack(const struct tw_ffn *ffn,
@@ -320,18 +333,20 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
                                struct CUstream_st *stream, struct tw_error *err)
 {
     struct twp_map map;
-    enum tw_status status =
-        twp_map_encode(&map, call->x, call->rows, ffn->d, ffn->d, err);
+    enum tw_status status = twp_map_encode(&map, ffn->type, call->x, call->rows,
+                                           ffn->d, ffn->d, err);
     if (status != TW_OK)
         return status;
     struct twp_pack_args args = {
+        .type = ffn->type,
         .x = &map,
         .w = ffn->is_gated ? &ffn->gate_map : &ffn->up_map,
         .bias = ffn->is_gated ? ffn->gate_bias : ffn->up_bias,
         .rows = call->rows,
         .k = ffn->d,
         .activation = ffn->desc.activation,
-        .out = call->work.packed};
+        .out = call->work.packed,
+        .apply = ffn->is_applied ? &ffn->apply : NULL};
     return tw_launch_pack(device, &args, stream, err);
 }
 
@@ -340,7 +355,8 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                  struct CUstream_st *stream,
                                  struct tw_error *err)
 {
-    struct twp_unpack_args args = {.in = call->work.packed,
+    struct twp_unpack_args args = {.type = ffn->type,
+                                   .in = call->work.packed,
                                    .list = call->work.list_of_h,
                                    .is_routed = call->work.is_routed,
                                    .rows = call->rows,
@@ -376,6 +392,100 @@ static enum tw_status run_gather(const struct tw_ffn *ffn,
     return tw_launch_gather(&args, stream, err);
 }
 
+static enum tw_status run_dense(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    struct twp_rows rows = {.rows = call->rows};
+    enum tw_status status =
+        run_hidden(ffn, device, call, call->x, rows, stream, err);
+    if (status == TW_OK)
+        status = run_down(ffn, device, call, rows, stream, err);
+    return status;
+}
+
+static enum tw_status run_sparse(const struct tw_ffn *ffn,
+                                 const struct twp_device *device,
+                                 const struct twp_ffn_call *call,
+                                 struct CUstream_st *stream,
+                                 struct tw_error *err)
+{
+    struct twp_rows routed = {.rows = call->rows,
+                              .actual = call->work.actual,
+                              .list = call->work.list};
+    enum tw_status status = run_pack(ffn, device, call, stream, err);
+    if (status == TW_OK && call->until != TWP_UNTIL_PACKED)
+        status = run_route(ffn, device, call, stream, err);
+    if (call->until != TWP_UNTIL_DONE)
+        return status;
+    if (status == TW_OK)
+        status = run_unpack(ffn, call, stream, err);
+    if (status == TW_OK)
+        status = run_gather(ffn, call, stream, err);
+    if (status == TW_OK)
+        status =
+            run_hidden(ffn, device, call, call->work.x, routed, stream, err);
+    if (status == TW_OK)
+        status = run_down(ffn, device, call, routed, stream, err);
+    return status;
+}
+
+/* Does the call count what the packing would leave out? What is packed is active
+ * under every gate-abs up to the applied one, also if its rounded value isn't. */
+static bool must_be_dense(const struct tw_ffn *ffn, struct twp_counts *counts)
+{
+    bool is_below = false;
+    for (int d = 0; ffn->is_applied && counts->is_on && d < counts->defs; d++) {
+        struct twp_def *def = &counts->def[d];
+        if (def->kind != TW_ACTIVE_GATE_ABS)
+            continue;
+        is_below |= def->threshold < ffn->apply.threshold;
+        if (def->threshold == ffn->apply.threshold)
+            def->kind = TW_ACTIVE_GATE;
+    }
+    return is_below;
+}
+
+static enum tw_status run_layer(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    struct tw_ffn dense = *ffn;
+    struct twp_ffn_call sparse = *call;
+    dense.is_dense = true;
+    return ffn->is_dense || must_be_dense(ffn, &sparse.counts)
+               ? run_dense(&dense, device, call, stream, err)
+               : run_sparse(ffn, device, &sparse, stream, err);
+}
+
+/* Rows of a width that the kernels can't address, through copies that are. */
+static enum tw_status run_wide(const struct tw_ffn *ffn,
+                               const struct twp_device *device,
+                               const struct twp_ffn_call *call,
+                               struct CUstream_st *stream, struct tw_error *err)
+{
+    struct twp_ffn_call wide = *call;
+    wide.x = call->work.x_wide;
+    wide.y = call->work.y_wide;
+    wide.residual = call->residual ? wide.y : NULL;
+    enum tw_status status =
+        tw_launch_repitch(call->work.x_wide, ffn->d, call->x, ffn->d_model,
+                          call->rows, ffn->d_model, stream, err);
+    if (status == TW_OK && call->residual)
+        status = tw_launch_repitch(wide.y, ffn->d, call->residual, ffn->d_model,
+                                   call->rows, ffn->d_model, stream, err);
+    if (status == TW_OK)
+        status = run_layer(ffn, device, &wide, stream, err);
+    if (status == TW_OK)
+        status = tw_launch_repitch(call->y, ffn->d_model, wide.y, ffn->d,
+                                   call->rows, ffn->d_model, stream, err);
+    return status;
+}
+
 enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                            const struct twp_device *device,
                            const struct twp_ffn_call *call,
@@ -383,22 +493,6 @@ enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
 {
     if (call->rows < 1)
         return TW_OK;
-    if (ffn->is_dense)
-        return run_dense(ffn, device, call, stream, err);
-    struct twp_rows routed = {.rows = call->rows,
-                              .actual = call->work.actual,
-                              .list = call->work.list};
-    enum tw_status status = run_pack(ffn, device, call, stream, err);
-    if (status == TW_OK)
-        status = run_route(ffn, device, call, stream, err);
-    if (status == TW_OK)
-        status = run_gather(ffn, call, stream, err);
-    if (status == TW_OK)
-        status = run_unpack(ffn, call, stream, err);
-    if (status == TW_OK)
-        status =
-            run_hidden(ffn, device, call, call->work.x, routed, stream, err);
-    if (status == TW_OK)
-        status = run_down(ffn, device, call, routed, stream, err);
-    return status;
+    return ffn->d == ffn->d_model ? run_layer(ffn, device, call, stream, err)
+                                  : run_wide(ffn, device, call, stream, err);
 }

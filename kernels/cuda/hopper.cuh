@@ -5,8 +5,9 @@
 #define TW_KERNELS_CUDA_HOPPER_CUH
 
 #include <cuda.h>
-#include <cuda_bf16.h>
 #include <stdint.h>
+
+#include "base/dtype.h"
 
 namespace hopper {
 
@@ -150,68 +151,132 @@ template <int GROUPS> __device__ __forceinline__ void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(GROUPS) : "memory");
 }
 
-/* d[64][256] = (adds ? d : 0) + a[64][16] b[256][16]^T. Thread t of the group
- * holds in d[4 j + 2 i + e] row 16 (t / 32) + t % 32 / 4 + 8 i, column
- * 8 j + 2 (t % 4) + e. */
+/* d[64][256] = (adds ? d : 0) + a[64][16] b[256][16]^T, operands of type T. Thread
+ * t of the group holds in d[4 j + 2 i + e] row 16 (t / 32) + t % 32 / 4 + 8 i,
+ * column 8 j + 2 (t % 4) + e. */
+#define TW_WGMMA(TYPE)                                                                            \
+    asm volatile(                                                                                 \
+        "{\n"                                                                                     \
+        ".reg .pred p;\n"                                                                         \
+        "setp.ne.b32 p, %130, 0;\n"                                                               \
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE " {"                         \
+        "%0, %1, %2, %3, %4, %5, %6, %7, "                                                        \
+        "%8, %9, %10, %11, %12, %13, %14, %15, "                                                  \
+        "%16, %17, %18, %19, %20, %21, %22, %23, "                                                \
+        "%24, %25, %26, %27, %28, %29, %30, %31, "                                                \
+        "%32, %33, %34, %35, %36, %37, %38, %39, "                                                \
+        "%40, %41, %42, %43, %44, %45, %46, %47, "                                                \
+        "%48, %49, %50, %51, %52, %53, %54, %55, "                                                \
+        "%56, %57, %58, %59, %60, %61, %62, %63, "                                                \
+        "%64, %65, %66, %67, %68, %69, %70, %71, "                                                \
+        "%72, %73, %74, %75, %76, %77, %78, %79, "                                                \
+        "%80, %81, %82, %83, %84, %85, %86, %87, "                                                \
+        "%88, %89, %90, %91, %92, %93, %94, %95, "                                                \
+        "%96, %97, %98, %99, %100, %101, %102, %103, "                                            \
+        "%104, %105, %106, %107, %108, %109, %110, %111, "                                        \
+        "%112, %113, %114, %115, %116, %117, %118, %119, "                                        \
+        "%120, %121, %122, %123, %124, %125, %126, %127 "                                         \
+        "}, %128, %129, p, 1, 1, 0, 0;\n"                                                         \
+        "}\n"                                                                                     \
+        :                                                                                         \
+          "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),                                         \
+          "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),                                         \
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),                                       \
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),                                     \
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),                                     \
+          "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),                                     \
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),                                     \
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),                                     \
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),                                     \
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),                                     \
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),                                     \
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),                                     \
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]),                                     \
+          "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),                                     \
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),                                     \
+          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),                                     \
+          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]),                                     \
+          "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),                                     \
+          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]),                                     \
+          "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),                                     \
+          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),                                     \
+          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),                                     \
+          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),                                     \
+          "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),                                     \
+          "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]),                                     \
+          "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),                                 \
+          "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]),                                 \
+          "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),                                 \
+          "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]),                                 \
+          "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),                                 \
+          "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]),                                 \
+          "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])                                  \
+        : "l"(a), "l"(b), "r"(adds))
+
+template <enum tw_dtype T>
 __device__ __forceinline__ void wgmma(float (&d)[128], uint64_t a, uint64_t b, int adds)
 {
-    asm volatile(
-        "{\n"
-        ".reg .pred p;\n"
-        "setp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, "
-        "%24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, "
-        "%40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, "
-        "%56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, "
-        "%72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, "
-        "%88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, "
-        "%104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, "
-        "%120, %121, %122, %123, %124, %125, %126, %127 "
-        "}, %128, %129, p, 1, 1, 0, 0;\n"
-        "}\n"
-        :
-          "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
-          "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
-          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
-          "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
-          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
-          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]),
-          "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
-          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
-          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]),
-          "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
-          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]),
-          "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
-          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
-          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
-          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),
-          "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
-          "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]),
-          "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
-          "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]),
-          "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
-          "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]),
-          "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
-          "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]),
-          "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-        : "l"(a), "l"(b), "r"(adds));
+    if (T == TW_F16)
+        TW_WGMMA("f16");
+    else
+        TW_WGMMA("bf16");
+}
+#undef TW_WGMMA
+
+/* The same for b[64][16]: d[64][64], the places as above. */
+#define TW_WGMMA_NARROW(TYPE)                                                                      \
+    asm volatile(                                                                                  \
+        "{\n"                                                                                      \
+        ".reg .pred p;\n"                                                                          \
+        "setp.ne.b32 p, %34, 0;\n"                                                                 \
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {"                           \
+        "%0, %1, %2, %3, %4, %5, %6, %7, " \
+        "%8, %9, %10, %11, %12, %13, %14, %15, " \
+        "%16, %17, %18, %19, %20, %21, %22, %23, " \
+        "%24, %25, %26, %27, %28, %29, %30, %31 " \
+        "}, %32, %33, p, 1, 1, 0, 0;\n"                                                            \
+        "}\n"                                                                                      \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
+        : "l"(a), "l"(b), "r"(adds))
+template <enum tw_dtype T>
+__device__ __forceinline__ void wgmma_narrow(float (&d)[32], uint64_t a, uint64_t b, int adds)
+{
+    if (T == TW_F16)
+        TW_WGMMA_NARROW("f16");
+    else
+        TW_WGMMA_NARROW("bf16");
+}
+#undef TW_WGMMA_NARROW
+
+/* ---- asynchronous copies ---- */
+
+/* 16 bytes from global to shared memory, past the L1 cache; zeros, and nothing
+ * is read, where not is_in. */
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from, bool is_in)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(is_in ? 16 : 0)
+                 : "memory");
+}
+
+__device__ __forceinline__ void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All but this thread's last GROUPS groups have arrived. */
+template <int GROUPS> __device__ __forceinline__ void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+/* What this thread wrote to shared memory is seen by WGMMA after a barrier. */
+__device__ __forceinline__ void proxy_fence()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* ---- shared memory ---- */
@@ -236,19 +301,82 @@ __device__ __forceinline__ void load_blocks(uint32_t address, uint32_t (&v)[4])
                  : "memory");
 }
 
-/* Rounds to bf16 and cuts below zero; NaN stays. */
-__device__ __forceinline__ uint32_t relu_pair(float low, float high)
+__device__ __forceinline__ void store_word(uint32_t address, uint32_t v)
+{
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ uint32_t load_word(uint32_t address)
+{
+    uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_byte(uint32_t address, uint32_t v)
+{
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+/* ---- numbers ---- */
+
+/* Numbers below 2^-126 are 0 in these: as operand and as result. */
+__device__ __forceinline__ float mul_ftz(float a, float b)
+{
+    float product;
+    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+    return product;
+}
+
+__device__ __forceinline__ float exp2_ftz(float x) // within 2^-22, relative
+{
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+}
+
+__device__ __forceinline__ float reciprocal_ftz(float x) // within 1 ulp
+{
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+
+/* Rounds two to type T, the first in the lower half. */
+template <enum tw_dtype T> __device__ __forceinline__ uint32_t round_pair(float low, float high)
 {
     uint32_t pair;
-    asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    if (T == TW_F16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
 
-__device__ __forceinline__ uint32_t round_pair(float low, float high)
+/* The same and cuts below zero; NaN stays. */
+template <enum tw_dtype T> __device__ __forceinline__ uint32_t relu_pair(float low, float high)
 {
     uint32_t pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    if (T == TW_F16)
+        asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+}
+
+__device__ __forceinline__ float widen_half(uint16_t half)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+}
+
+/* The greater; NaN if one is. */
+__device__ __forceinline__ float max_or_nan(float a, float b)
+{
+    float greater;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(greater) : "f"(a), "f"(b));
+    return greater;
 }
 
 } // namespace hopper

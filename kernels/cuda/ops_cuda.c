@@ -1,6 +1,6 @@
 /* The cuda row of the operations table, so far its feed-forward layer: a NULL
- * slot is what it can't do yet. Buffers hold bf16. One stream a context; ffn
- * returns at once, its counts reach the obs in finish. */
+ * slot is what it can't do yet. Buffers hold the config's type. One stream a
+ * context; ffn returns at once, its counts reach the obs in finish. */
 #include <config.h>
 
 #include "kernels/cuda/cuda_internal.h"
@@ -17,12 +17,14 @@ struct pending {
     void *memory;
     size_t bytes;
     int32_t cols;
+    struct twp_counts counts; /* its definitions; no pointers */
     struct tw_probes probes;
     struct tw_layer_obs *obs;
 };
 
 struct twp_cuda {
     struct twp_device device;
+    enum tw_dtype type; /* TW_BF16 or TW_F16 */
     char name[300];
     struct CUstream_st *stream;
     const struct tw_batch *batch; /* the started one, else NULL */
@@ -34,6 +36,7 @@ struct twp_cuda {
     size_t host_bytes;
     struct pending *pending;
     size_t pendings, pending_room;
+    struct twp_cuda_bench *bench; /* NULL until it is asked for */
 };
 
 static enum tw_status cuda_probe(struct tw_error *err)
@@ -44,7 +47,8 @@ static enum tw_status cuda_probe(struct tw_error *err)
     if (status != TW_OK)
         return TW_ERR_UNSUPPORTED;
     struct twp_device device;
-    return twp_device_open(0, &device, err);
+    status = twp_device_open(0, &device, err);
+    return status == TW_OK ? tw_launch_check(&device, err) : status;
 }
 
 static void cuda_fini(void *ctx)
@@ -54,6 +58,7 @@ static void cuda_fini(void *ctx)
         return;
     for (size_t i = 0; i < cuda->pending_room; i++)
         twp_device_free(cuda->pending[i].memory);
+    twp_cuda_bench_destroy(cuda->bench);
     tw_free(cuda->pending);
     tw_free(cuda->host);
     twp_device_free(cuda->skip);
@@ -66,14 +71,23 @@ static void cuda_fini(void *ctx)
 static enum tw_status cuda_init(const struct tw_ops_config *config, void **ctx,
                                 struct tw_error *err)
 {
+    if (config->dtype > TW_F16)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend 'cuda' cannot compute in %s",
+                            tw_dtype_name(config->dtype));
     struct twp_cuda *cuda = tw_calloc(1, sizeof *cuda);
     if (!cuda)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a context");
+    cuda->type = config->dtype == TW_F16 ? TW_F16 : TW_BF16;
     struct cudaDeviceProp p;
     enum tw_status status =
         twp_cuda_check(cudaSetDevice(config->device), "device", err);
     if (status == TW_OK)
         status = twp_device_open(config->device, &cuda->device, err);
+    if (status == TW_OK)
+        status = twp_device_take_path(&cuda->device, config->cuda_path, err);
+    if (status == TW_OK)
+        status = tw_launch_check(&cuda->device, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaGetDeviceProperties(&p, config->device),
                                 "device", err);
@@ -115,8 +129,7 @@ static enum tw_status cuda_upload(void *ctx, void *buffer, const float *host,
     uint16_t *narrow = tw_alloc((size_t)elements, sizeof *narrow);
     if (!narrow)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a copy");
-    for (int64_t i = 0; i < elements; i++)
-        narrow[i] = twp_bf16_of(host[i]);
+    twp_narrow(narrow, host, cuda->type, (size_t)elements);
     cudaError_t error =
         cudaMemcpyAsync(buffer, narrow, (size_t)elements * sizeof *narrow,
                         cudaMemcpyHostToDevice, cuda->stream);
@@ -138,8 +151,8 @@ static enum tw_status cuda_download(void *ctx, float *host, const void *buffer,
                         cudaMemcpyDeviceToHost, cuda->stream);
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(cuda->stream);
-    for (int64_t i = 0; error == cudaSuccess && i < elements; i++)
-        host[i] = tw_bf16_to_f32(narrow[i]);
+    if (error == cudaSuccess)
+        tw_widen(host, narrow, cuda->type, (size_t)elements);
     tw_free(narrow);
     return twp_cuda_check(error, "download", err);
 }
@@ -147,8 +160,7 @@ static enum tw_status cuda_download(void *ctx, float *host, const void *buffer,
 static enum tw_status cuda_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                     struct tw_ffn **ffn, struct tw_error *err)
 {
-    (void)ctx;
-    return twp_ffn_create(desc, ffn, err);
+    return twp_ffn_create(desc, ((struct twp_cuda *)ctx)->type, ffn, err);
 }
 
 static void cuda_ffn_free(void *ctx, struct tw_ffn *ffn)
@@ -209,7 +221,7 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
              struct twp_counts *counts, struct tw_error *err)
 {
     int32_t rows = (int32_t)cuda->batch->rows;
-    enum tw_status status = twp_counts_defs(probes, &counts->defs, err);
+    enum tw_status status = twp_counts_defs(probes, counts, err);
     if (status != TW_OK)
         return status;
     if (cuda->pendings == cuda->pending_room) {
@@ -223,8 +235,9 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
         cuda->pending_room = room;
     }
     struct pending *p = &cuda->pending[cuda->pendings];
-    status =
-        grow(cuda, &p->memory, &p->bytes, twp_counts_bytes(rows, ffn->f), err);
+    p->counts = *counts;
+    status = grow(cuda, &p->memory, &p->bytes,
+                  twp_counts_bytes(rows, ffn->f, counts->defs), err);
     if (status != TW_OK)
         return status;
     twp_counts_carve(rows, ffn->f, p->memory, counts);
@@ -237,15 +250,13 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
     return twp_counts_clear(counts, rows, ffn->f, cuda->stream, err);
 }
 
-static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
-                               const void *residual, struct tw_ffn *ffn,
-                               const struct tw_probes *probes,
-                               struct tw_layer_obs *obs, struct tw_error *err)
+enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+                                const struct tw_probes *probes,
+                                struct tw_layer_obs *obs,
+                                struct twp_ffn_call *call, struct tw_error *err)
 {
     struct twp_cuda *cuda = ctx;
-    int32_t rows = (int32_t)cuda->batch->rows;
-    struct twp_ffn_call call = {
-        .y = y, .x = x, .residual = residual, .rows = rows};
+    int32_t rows = call->rows = (int32_t)cuda->batch->rows;
     if (obs && obs->magnitude)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend 'cuda' cannot count magnitudes");
@@ -256,19 +267,40 @@ static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
                                  twp_ffn_work_bytes(ffn, rows), err);
     if (status != TW_OK)
         return status;
-    twp_ffn_work_carve(ffn, rows, cuda->work, &call.work);
+    twp_ffn_work_carve(ffn, rows, cuda->work, &call->work);
     if (obs)
-        status = take_pending(cuda, ffn, probes, obs, &call.counts, err);
-    if (status != TW_OK)
-        return status;
-    return twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
+        status = take_pending(cuda, ffn, probes, obs, &call->counts, err);
+    return status;
+}
+
+static enum tw_status cuda_ffn(void *ctx, void *y, const void *x,
+                               const void *residual, struct tw_ffn *ffn,
+                               const struct tw_probes *probes,
+                               struct tw_layer_obs *obs, struct tw_error *err)
+{
+    struct twp_cuda *cuda = ctx;
+    struct twp_ffn_call call = {.y = y, .x = x, .residual = residual};
+    enum tw_status status =
+        twp_context_call(ctx, ffn, probes, obs, &call, err);
+    if (status == TW_OK)
+        status = twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
+    return status;
+}
+
+void twp_context_of(void *ctx, struct twp_context *context)
+{
+    struct twp_cuda *cuda = ctx;
+    *context = (struct twp_context){.device = &cuda->device,
+                                    .stream = cuda->stream,
+                                    .type = cuda->type,
+                                    .bench = &cuda->bench};
 }
 
 static enum tw_status fetch(struct twp_cuda *cuda, const struct pending *p,
                             uint8_t *skip, struct tw_error *err)
 {
     int32_t rows = (int32_t)cuda->batch->rows;
-    size_t bytes = twp_counts_bytes(rows, p->cols);
+    size_t bytes = twp_counts_bytes(rows, p->cols, p->counts.defs);
     if (cuda->host_bytes < bytes) {
         tw_free(cuda->host);
         cuda->host_bytes = 0;
@@ -284,7 +316,8 @@ static enum tw_status fetch(struct twp_cuda *cuda, const struct pending *p,
     enum tw_status status = twp_cuda_check(error, "counts", err);
     if (status != TW_OK)
         return status;
-    struct twp_counts counts = {.skip = skip};
+    struct twp_counts counts = p->counts;
+    counts.skip = skip;
     twp_counts_carve(rows, p->cols, cuda->host, &counts);
     twp_counts_merge(&counts, &p->probes, p->obs);
     return TW_OK;
@@ -323,9 +356,12 @@ const struct tw_ops tw_ops_cuda = {
     .download = cuda_download,
     .ffn_load = cuda_ffn_load,
     .ffn_free = cuda_ffn_free,
+    .plan = twp_cuda_plan,
+    .plan_use = twp_cuda_plan_use,
     .start = cuda_start,
     .finish = cuda_finish,
     .ffn = cuda_ffn,
+    .bench = &twp_bench_cuda,
 };
 
 /* The module's one exported name (kernels/module.h). */

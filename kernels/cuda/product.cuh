@@ -1,5 +1,5 @@
 /* The product of all three Hopper kernels: C = A B^T in tiles of 128 x 256,
- * fp32 sums, bf16 operands along K in steps of 64.
+ * fp32 sums, 16-bit operands along K in steps of 64.
  *
  * A block is three warpgroups: warp 0 loads (TMA), warps 1-3 are free for the
  * epilogue's slow part, warpgroups 1 and 2 multiply 64 rows each. Two blocks
@@ -12,8 +12,11 @@
 #define TW_KERNELS_CUDA_PRODUCT_CUH
 
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/staged.cuh"
 
 namespace product {
+
+using namespace staged;
 
 constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64;
 constexpr int CLUSTER = 2;
@@ -24,7 +27,7 @@ constexpr int HALF_ROWS = 64;        // of a consumer warpgroup
 constexpr int A_BYTES = TILE_M * TILE_K * 2;
 constexpr int B_BYTES = TILE_N * TILE_K * 2;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr int STAGED_BYTES = TILE_M * TILE_N * 2; // a tile in bf16
+constexpr int STAGED_BYTES = TILE_M * TILE_N * 2; // a tile in 16 bits
 constexpr int ALIGN = 1024;          // the swizzle's period
 constexpr int MAX_STAGES = 4;
 constexpr int REGISTERS_LOW = 40, REGISTERS_HIGH = 232;
@@ -140,7 +143,7 @@ template <int STAGES> __device__ __forceinline__ void release(const Smem<STAGES>
 }
 
 /* d = this warpgroup's 64 rows of the tile. */
-template <int STAGES>
+template <enum tw_dtype T, int STAGES>
 __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
                                               Ring<STAGES> &ring, int half, int steps)
 {
@@ -152,7 +155,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
         hopper::wgmma_fence();
 #pragma unroll
         for (int i = 0; i < TILE_K / 16; i++)
-            hopper::wgmma(d, a + 2 * i, b + 2 * i, k + i > 0);
+            hopper::wgmma<T>(d, a + 2 * i, b + 2 * i, k + i > 0);
         hopper::wgmma_commit();
         hopper::wgmma_wait<1>();
         if (held >= 0)
@@ -171,29 +174,6 @@ __device__ __forceinline__ uint32_t staged_base(uint32_t staged, int row_bytes)
     int thread = threadIdx.x % 128, lane = thread % 32;
     int row = thread / 32 * 16 + (lane / 8 % 2) * 8 + lane % 8;
     return staged + row * row_bytes + (((lane / 16) ^ (row % 8)) << 4);
-}
-
-__device__ __forceinline__ uint32_t staged_chunk(uint32_t staged, int row_bytes, int row,
-                                                 int chunk)
-{
-    return staged + row * row_bytes + ((chunk ^ (row % 8)) << 4);
-}
-
-__device__ __forceinline__ uint4 load_chunk(uint32_t address)
-{
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(address)
-                 : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_chunk(uint32_t address, uint4 v)
-{
-    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
-                 "r"(v.z), "r"(v.w)
-                 : "memory");
 }
 
 } // namespace product

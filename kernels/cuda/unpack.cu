@@ -4,7 +4,7 @@
  *   add:  y = residual + h W_down^T + b_down
  *
  * Shapes: x, y, residual [rows][d]; up, down [cols][d] (W_down transposed, so
- * that a neuron is one row of each), bf16; sums fp32, y rounded once. Bytes: 2 d
+ * that a neuron is one row of each), bf16 or fp16; sums fp32, y rounded once. Bytes: 2 d
  * an entry and kernel from L2, 2 d a row for each of x, y, residual; FLOPs 4 d
  * an entry. Both are bound by the L2 cache.
  *
@@ -19,12 +19,19 @@
  * 8.6 TB/s, the L2 cache busy to 82 %. Lost: one kernel, a warp a row, entry
  * after entry 0.64 ms (L2 hits 62 %, 1.8 TB/s from memory); a block of 4 warps a
  * row, dots of a batch at once 0.70, of the whole list 0.64; here, hide entry
- * after entry 0.265, add with one row ahead 2.3 (spills). */
+ * after entry 0.265, add with one row ahead 2.3 (spills), add part after part of
+ * all rows the same, with parts of 256 columns 0.28. Also lost, though free of the
+ * L2 cache's limit: a block that keeps 704 neurons x 128 columns of W_up in shared
+ * memory while all rows pass, their entries streamed by such groups, gathered
+ * fragments for mma.m16n8k16: 0.21 ms (logic instructions keep its issue slots at
+ * half; x by TMA made no difference) and 0.06 for streams and the sum of the 16
+ * parts, against 0.24 here; ahead from 60 entries a row on (0.45 against 0.73 at
+ * 98), where the dense layer is faster than both. */
 #include "kernels/cuda/common.cuh"
 
 namespace {
 
-constexpr uint32_t FULL_WARP = 0xffffffffu;
+using common::FULL_WARP;
 constexpr int WINDOW = 64;       // entries a warp lists at once
 constexpr int WARPS = 4;         // of a block, each with a row of its own
 constexpr uint32_t ROUTED = 0xffffffffu;
@@ -48,13 +55,13 @@ struct AddParams {
     uint16_t *y;
 };
 
-__device__ __forceinline__ void widen(float (&out)[8], uint4 v)
+template <enum tw_dtype T> __device__ __forceinline__ void widen(float (&out)[8], uint4 v)
 {
     uint32_t word[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        out[2 * i] = common::low_half(word[i]);
-        out[2 * i + 1] = common::high_half(word[i]);
+        out[2 * i] = common::low_half<T>(word[i]);
+        out[2 * i + 1] = common::high_half<T>(word[i]);
     }
 }
 
@@ -87,46 +94,52 @@ template <int NV, bool FULL> struct Columns {
 /* A row's counts, in the lanes of its warp. */
 struct RowSums {
     float l1 = 0;
-    uint32_t hidden = 0;
+    uint32_t nnz[TWP_DEFS] = {};
 };
 
 __device__ __forceinline__ void fire(const struct twp_counts &c, int def, uint32_t neuron,
                                      uint32_t row)
 {
-    if (!(c.defs >> def & 1))
-        return;
     atomicAdd(c.fired[def] + neuron, 1); // results unused: reductions, nothing waits
     atomicMin(c.first[def] + neuron, row);
     atomicMax(c.last[def] + neuron, row + 1);
 }
 
+/* a: the packed act(gate). */
 __device__ __forceinline__ void count_entry(const struct twp_counts &c, RowSums &sums,
-                                            uint32_t neuron, float h, uint32_t row,
+                                            uint32_t neuron, float a, float h, uint32_t row,
                                             bool is_skipped)
 {
     sums.l1 += fabsf(h);
-    sums.hidden += h != 0;
     if (!isfinite(h))
         atomicMin(c.bad, (unsigned long long)row << 32 | neuron);
-    if (is_skipped)
-        return;
-    fire(c, TWP_GATE, neuron, row);
-    if (h != 0)
-        fire(c, TWP_HIDDEN, neuron, row);
+#pragma unroll
+    for (int d = 0; d < TWP_DEFS; d++) {
+        if (d >= c.defs || !common::is_active(c.def[d], true, a, h))
+            continue;
+        sums.nnz[d]++;
+        if (!is_skipped)
+            fire(c, d, neuron, row);
+    }
 }
 
-__device__ __forceinline__ void finish_counts(const struct twp_counts &c, RowSums sums,
+__device__ __forceinline__ void finish_counts(const struct twp_counts &c, const RowSums &sums,
                                               uint32_t row)
 {
+    float l1 = sums.l1;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2)
-        sums.l1 += __shfl_xor_sync(FULL_WARP, sums.l1, step);
-    sums.hidden = __reduce_add_sync(FULL_WARP, sums.hidden);
-    if (threadIdx.x % 32 != 0)
-        return;
-    c.l1[row] = sums.l1;
-    if (c.defs >> TWP_HIDDEN & 1)
-        c.nnz[TWP_HIDDEN][row] = sums.hidden;
+        l1 += __shfl_xor_sync(FULL_WARP, l1, step);
+    if (threadIdx.x % 32 == 0)
+        c.l1[row] = l1;
+#pragma unroll
+    for (int d = 0; d < TWP_DEFS; d++) {
+        if (d >= c.defs)
+            break;
+        uint32_t nnz = __reduce_add_sync(FULL_WARP, sums.nnz[d]);
+        if (threadIdx.x % 32 == 0)
+            c.nnz[d][row] = nnz;
+    }
 }
 
 /* A warp's window of entries. */
@@ -176,7 +189,7 @@ template <int BATCH> __device__ __forceinline__ float sum_lanes(float (&p)[BATCH
 /* window.dot of n entries over the columns from `from` on, BATCH entries at
  * once. Each chunk of a row is replaced by the next batch's as soon as it is
  * used. */
-template <int NV, int BATCH, bool FULL>
+template <enum tw_dtype T, int NV, int BATCH, bool FULL>
 __device__ __forceinline__ void dot_window(const HideParams &p, const uint16_t *x, Window &window,
                                            int n, int from)
 {
@@ -199,11 +212,11 @@ __device__ __forceinline__ void dot_window(const HideParams &p, const uint16_t *
 #pragma unroll
         for (int v = 0; v < NV; v++) {
             float g[8];
-            widen(g, mine[v]);
+            widen<T>(g, mine[v]);
 #pragma unroll
             for (int i = 0; i < BATCH; i++) {
                 float f[8];
-                widen(f, w[i][v]);
+                widen<T>(f, w[i][v]);
 #pragma unroll
                 for (int c = 0; c < 8; c++)
                     sum[i] = fmaf(f[c], g[c], sum[i]);
@@ -217,7 +230,7 @@ __device__ __forceinline__ void dot_window(const HideParams &p, const uint16_t *
     }
 }
 
-template <int NV, int BATCH, bool GATED, bool FULL>
+template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL>
 __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window &window, int n,
                                             uint2 *out, RowSums &sums, bool is_skipped)
 {
@@ -225,25 +238,27 @@ __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window
     if (GATED)
 #pragma unroll 1
         for (int from = 0; from < p.d; from += NV * 256)
-            dot_window<NV, BATCH, FULL>(p, p.x + (int64_t)row * p.d, window, n, from);
+            dot_window<T, NV, BATCH, FULL>(p, p.x + (int64_t)row * p.d, window, n, from);
     __syncwarp();
 #pragma unroll 1
     for (int e = threadIdx.x % 32; e < n; e += 32) {
         uint32_t neuron = window.neuron[e];
-        float h = window.value[e];
+        float a = window.value[e], h = a;
         if (GATED)
             h *= window.dot[e] + (p.up_bias ? __ldg(p.up_bias + neuron) : 0.0f);
         out[e] = make_uint2(neuron, __float_as_uint(h));
         if (p.counts.is_on)
-            count_entry(p.counts, sums, neuron, h, row, is_skipped);
+            count_entry(p.counts, sums, neuron, a, h, row, is_skipped);
     }
     __syncwarp();
 }
 
-template <int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
+template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HideParams p)
 {
     __shared__ Window windows[WARPS];
+    common::let_next_start();
+    common::wait_for_last();
     Window &window = windows[threadIdx.x / 32];
     int lane = threadIdx.x % 32, row = blockIdx.x * WARPS + threadIdx.x / 32;
     if (row >= p.rows)
@@ -272,7 +287,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
 #pragma unroll 1
         for (int base = 0; base < total; base += WINDOW) {
             fill_window(window, p.in, cell, tile, count, upto - count, base);
-            hide_window<NV, BATCH, GATED, FULL>(p, row, window, min(WINDOW, total - base),
+            hide_window<T, NV, BATCH, GATED, FULL>(p, row, window, min(WINDOW, total - base),
                                           out + listed + base, sums, is_skipped);
         }
         listed += total;
@@ -286,7 +301,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
 /* ---- add ---- */
 
 /* y += h times the rows of up to 32 entries, one in a lane. */
-template <int NV, int DEPTH, bool FULL>
+template <enum tw_dtype T, int NV, int DEPTH, bool FULL>
 __device__ __forceinline__ void add_entries(const AddParams &p,
                                             const Columns<NV, FULL> &columns,
                                             float (&y)[NV * 8], uint2 mine, int n)
@@ -306,7 +321,7 @@ __device__ __forceinline__ void add_entries(const AddParams &p,
 #pragma unroll
             for (int v = 0; v < NV; v++) {
                 float f[8];
-                widen(f, w[i][v]);
+                widen<T>(f, w[i][v]);
 #pragma unroll
                 for (int c = 0; c < 8; c++)
                     y[v * 8 + c] = fmaf(h, f[c], y[v * 8 + c]);
@@ -317,7 +332,7 @@ __device__ __forceinline__ void add_entries(const AddParams &p,
         }
 }
 
-template <int NV, bool FULL>
+template <enum tw_dtype T, int NV, bool FULL>
 __device__ __forceinline__ void finish_row(const AddParams &p,
                                            const Columns<NV, FULL> &columns, int row,
                                            const float (&y)[NV * 8])
@@ -329,14 +344,14 @@ __device__ __forceinline__ void finish_row(const AddParams &p,
             continue;
         float r[8] = {};
         if (p.residual)
-            widen(r, __ldcs(reinterpret_cast<const uint4 *>(p.residual + at + columns.at(v))));
+            widen<T>(r, __ldcs(reinterpret_cast<const uint4 *>(p.residual + at + columns.at(v))));
         uint32_t out[4];
 #pragma unroll
         for (int c = 0; c < 4; c++) {
             float2 b = make_float2(0, 0);
             if (p.down_bias)
                 b = __ldg(reinterpret_cast<const float2 *>(p.down_bias + columns.at(v)) + c);
-            out[c] = hopper::round_pair(y[v * 8 + 2 * c] + b.x + r[2 * c],
+            out[c] = hopper::round_pair<T>(y[v * 8 + 2 * c] + b.x + r[2 * c],
                                         y[v * 8 + 2 * c + 1] + b.y + r[2 * c + 1]);
         }
         __stcs(reinterpret_cast<uint4 *>(p.y + at + columns.at(v)),
@@ -344,9 +359,11 @@ __device__ __forceinline__ void finish_row(const AddParams &p,
     }
 }
 
-template <int NV, int DEPTH, bool FULL, int BLOCKS>
+template <enum tw_dtype T, int NV, int DEPTH, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams p)
 {
+    common::let_next_start();
+    common::wait_for_last();
     int warp = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
     int row = warp / p.parts, part = warp % p.parts;
     if (row >= p.rows)
@@ -360,36 +377,59 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams
 #pragma unroll 1
     for (uint32_t base = 0; base < n; base += 32) {
         uint2 mine = base + lane < n ? __ldcs(from + base + lane) : make_uint2(0, 0);
-        add_entries<NV, DEPTH, FULL>(p, columns, y, mine, min(32u, n - base));
+        add_entries<T, NV, DEPTH, FULL>(p, columns, y, mine, min(32u, n - base));
     }
-    finish_row(p, columns, row, y);
+    finish_row<T>(p, columns, row, y);
 }
 
-template <int NV, int BATCH, int BLOCKS>
+template <enum tw_dtype T, int NV, int BATCH, int BLOCKS>
 enum tw_status hide(const HideParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int blocks = (p.rows + WARPS - 1) / WARPS;
     bool is_full = p.d % (NV * 256) == 0;
-    if (!p.up)
-        hide_kernel<NV, BATCH, false, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    else if (is_full)
-        hide_kernel<NV, BATCH, true, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    else
-        hide_kernel<NV, BATCH, true, false, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    return common::launched("hide", err);
+    auto kernel = !p.up     ? hide_kernel<T, NV, BATCH, false, true, BLOCKS>
+                  : is_full ? hide_kernel<T, NV, BATCH, true, true, BLOCKS>
+                            : hide_kernel<T, NV, BATCH, true, false, BLOCKS>;
+    return common::launch("hide", kernel, blocks, WARPS * 32, 0, stream, err, p);
 }
 
-template <int NV, int DEPTH, int BLOCKS>
+template <enum tw_dtype T, int NV, int DEPTH, int BLOCKS>
 enum tw_status add(AddParams p, cudaStream_t stream, struct tw_error *err)
 {
     p.parts = (p.d + NV * 256 - 1) / (NV * 256);
     int64_t warps = (int64_t)p.rows * p.parts;
-    unsigned blocks = (unsigned)((warps + WARPS - 1) / WARPS);
-    if (p.d % (NV * 256) == 0)
-        add_kernel<NV, DEPTH, true, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    else
-        add_kernel<NV, DEPTH, false, BLOCKS><<<blocks, WARPS * 32, 0, stream>>>(p);
-    return common::launched("add", err);
+    int blocks = (int)((warps + WARPS - 1) / WARPS);
+    auto kernel = p.d % (NV * 256) == 0 ? add_kernel<T, NV, DEPTH, true, BLOCKS>
+                                        : add_kernel<T, NV, DEPTH, false, BLOCKS>;
+    return common::launch("add", kernel, blocks, WARPS * 32, 0, stream, err, p);
+}
+
+template <enum tw_dtype T>
+enum tw_status hide_variant(int variant, const HideParams &p, cudaStream_t stream,
+                            struct tw_error *err)
+{
+    switch (variant) {
+    case 1:
+        return hide<T, 8, 1, 5>(p, stream, err);
+    case 2:
+        return hide<T, 2, 4, 6>(p, stream, err);
+    default:
+        return hide<T, 4, 2, 5>(p, stream, err);
+    }
+}
+
+template <enum tw_dtype T>
+enum tw_status add_variant(int variant, const AddParams &p, cudaStream_t stream,
+                           struct tw_error *err)
+{
+    switch (variant) {
+    case 1:
+        return add<T, 4, 2, 5>(p, stream, err);
+    case 2:
+        return add<T, 8, 2, 3>(p, stream, err);
+    default:
+        return add<T, 2, 4, 5>(p, stream, err);
+    }
 }
 
 } // namespace
@@ -406,14 +446,8 @@ extern "C" enum tw_status tw_launch_hide(const struct twp_unpack_args *args,
                     static_cast<const uint16_t *>(args->up),
                     args->up_bias,
                     args->counts};
-    switch (args->variant) {
-    case 1:
-        return hide<8, 1, 5>(p, stream, err);
-    case 2:
-        return hide<2, 4, 6>(p, stream, err);
-    default:
-        return hide<4, 2, 5>(p, stream, err);
-    }
+    return args->type == TW_F16 ? hide_variant<TW_F16>(args->variant, p, stream, err)
+                                : hide_variant<TW_BF16>(args->variant, p, stream, err);
 }
 
 extern "C" enum tw_status tw_launch_add(const struct twp_unpack_args *args,
@@ -427,12 +461,6 @@ extern "C" enum tw_status tw_launch_add(const struct twp_unpack_args *args,
                    args->down_bias,
                    static_cast<const uint16_t *>(args->residual),
                    static_cast<uint16_t *>(args->y)};
-    switch (args->variant) {
-    case 1:
-        return add<4, 2, 5>(p, stream, err);
-    case 2:
-        return add<8, 2, 3>(p, stream, err);
-    default:
-        return add<2, 4, 5>(p, stream, err);
-    }
+    return args->type == TW_F16 ? add_variant<TW_F16>(args->variant, p, stream, err)
+                                : add_variant<TW_BF16>(args->variant, p, stream, err);
 }

@@ -3,15 +3,15 @@
 
 #include "cmd/command.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/threads.h"
 #include "cmd/arguments.h"
+#include "cmd/bench_show.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "db/query.h"
@@ -21,10 +21,11 @@
 
 struct request {
     struct tw_bench_ffn_options ffn;
+    struct tw_text_list files;
     const char *db, *name, *output_text, *nnz, *dtype, *command;
     int64_t seed;
     struct tw_output output;
-    bool wants_help;
+    bool no_energy, wants_help;
 };
 
 #define OPTION(field) offsetof(struct request, ffn.field)
@@ -35,9 +36,17 @@ static const struct tw_argument arguments[] = {
     {"repetitions", 'r', TW_ARG_INT, OPTION(repetitions), 1},
     {"threads", 't', TW_ARG_INT, OPTION(threads), 1},
     {"backend", 0, TW_ARG_TEXT, OPTION(backend), 0},
+    {"device", 0, TW_ARG_INT, OPTION(device), 0},
+    {"path", 0, TW_ARG_TEXT, OPTION(path), 0},
     {"plain", 0, TW_ARG_FLAG, OPTION(is_plain), 0},
     {"dtype", 0, TW_ARG_TEXT, offsetof(struct request, dtype), 0},
     {"nnz", 0, TW_ARG_TEXT, offsetof(struct request, nnz), 0},
+    {"data", 0, TW_ARG_TEXT, OPTION(data), 0},
+    {"layer", 0, TW_ARG_INT, OPTION(layer), 0},
+    {"file", 'f', TW_ARG_LIST, offsetof(struct request, files), 0},
+    {"prompt", 'p', TW_ARG_TEXT, OPTION(prompt), 0},
+    {"ctx", 'c', TW_ARG_INT, OPTION(ctx), 1},
+    {"no-energy", 0, TW_ARG_FLAG, offsetof(struct request, no_energy), 0},
     {"seed", 0, TW_ARG_COUNT, offsetof(struct request, seed), 0},
     {"db", 0, TW_ARG_TEXT, offsetof(struct request, db), 0},
     {"name", 0, TW_ARG_TEXT, offsetof(struct request, name), 0},
@@ -76,16 +85,85 @@ static enum tw_status parse_nnz(const char *text,
 static enum tw_status parse_dtype(const char *text, enum tw_dtype *dtype,
                                   struct tw_error *err)
 {
-    if (strcmp(text, "bf16") == 0 || strcmp(text, "bfloat16") == 0)
-        *dtype = TW_BF16;
-    else if (strcmp(text, "f32") == 0 || strcmp(text, "float32") == 0)
-        *dtype = TW_F32;
-    else
+    static const struct {
+        const char *name;
+        enum tw_dtype dtype;
+    } names[] = {{"bf16", TW_BF16}, {"bfloat16", TW_BF16}, {"fp16", TW_F16},
+                 {"f16", TW_F16},   {"float16", TW_F16},   {"f32", TW_F32},
+                 {"fp32", TW_F32},  {"float32", TW_F32}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i].name) == 0) {
+            *dtype = names[i].dtype;
+            return TW_OK;
+        }
+    return tw_error_set(err, TW_ERR_USAGE,
+                        "--dtype: '%s' is not bf16, fp16 or f32", text);
+}
+
+/* What synthetic and recorded rows each take. */
+static enum tw_status check_data(struct request *r, struct tw_error *err)
+{
+    struct tw_bench_ffn_options *o = &r->ffn;
+    bool is_recorded =
+        strcmp(o->data, "uniform") != 0 && strcmp(o->data, "skewed") != 0;
+    const struct {
+        const char *option;
+        bool is_given, is_for_recorded;
+    } rules[] = {
+        {"-K", o->d_model != 0, false},   {"-N", o->d_ff != 0, false},
+        {"--plain", o->is_plain, false},  {"--dtype", r->dtype != NULL, false},
+        {"--nnz", r->nnz != NULL, false}, {"--layer", o->layer >= 0, true},
+        {"-f", r->files.count > 0, true}, {"-p", o->prompt != NULL, true},
+        {"-c", o->ctx > 0, true}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_given && rules[i].is_for_recorded != is_recorded)
+            return tw_error_set(err, TW_ERR_USAGE, "%s: not with --data %s",
+                                rules[i].option, o->data);
+    if (is_recorded && (r->files.count > 0) == (o->prompt != NULL))
         return tw_error_set(err, TW_ERR_USAGE,
-                            "--dtype: '%s' is not bf16 or "
-                            "f32",
-                            text);
+                            "--data %s: its text is wanted, -f FILE or -p TEXT",
+                            o->data);
     return TW_OK;
+}
+
+static enum tw_status check_path(const struct tw_bench_ffn_options *o,
+                                 struct tw_error *err)
+{
+    static const char *const paths[] = {"auto", "hopper", "portable"};
+    bool is_cuda = strcmp(o->backend, "cuda") == 0;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(o->path, paths[i]) == 0 && (i == 0 || is_cuda))
+            return TW_OK;
+    return tw_error_set(err, TW_ERR_USAGE,
+                        is_cuda ? "--path: '%s' is not auto, hopper or portable"
+                                : "--path %s: only with --backend cuda",
+                        o->path);
+}
+
+static enum tw_status take_defaults(struct request *r, struct tw_error *err)
+{
+    struct tw_bench_ffn_options *o = &r->ffn;
+    if (o->threads == 0)
+        o->threads = tw_threads_available();
+    if (o->d_model == 0)
+        o->d_model = 2048;
+    if (o->d_ff == 0)
+        o->d_ff = 5632;
+    o->files = r->files.item;
+    o->n_files = r->files.count;
+    o->seed = (uint64_t)r->seed;
+    o->has_energy = !r->no_energy;
+    enum tw_status status =
+        parse_dtype(r->dtype ? r->dtype : "bf16", &o->dtype, err);
+    if (status == TW_OK && o->dtype == TW_F32 &&
+        strcmp(o->backend, "cuda") == 0)
+        status = tw_error_set(err, TW_ERR_USAGE,
+                              "--dtype: backend 'cuda' computes in bf16 or "
+                              "fp16");
+    if (status == TW_OK)
+        status =
+            parse_nnz(r->nnz ? r->nnz : "0.3%,1%,3%,5%,10%,20%,40%", o, err);
+    return status;
 }
 
 static enum tw_status parse(int argc, char **argv, struct request *r,
@@ -98,78 +176,14 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
         return status;
     if (!target || strcmp(target, "ffn") != 0)
         return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn");
-    if (r->ffn.threads == 0)
-        r->ffn.threads = tw_threads_available();
-    r->ffn.seed = (uint64_t)r->seed;
-    status = parse_dtype(r->dtype, &r->ffn.dtype, err);
+    status = check_data(r, err);
     if (status == TW_OK)
-        status = parse_nnz(r->nnz, &r->ffn, err);
+        status = check_path(&r->ffn, err);
+    if (status == TW_OK)
+        status = take_defaults(r, err);
     if (status == TW_OK)
         status = tw_output_parse(r->output_text, &r->output, err);
     return status;
-}
-
-static enum tw_status put(struct tw_store *store, int64_t run,
-                          const struct tw_bench_ffn_options *o,
-                          const struct tw_bench_ffn_result *r, bool is_twell,
-                          struct tw_error *err)
-{
-    int64_t median = is_twell ? r->twell_median : r->dense_median;
-    struct tw_store_bench row = {
-        .target = "ffn",
-        .name = is_twell ? "twell" : "dense",
-        .path = is_twell ? "cpu" : "cblas",
-        .dtype = is_twell ? tw_dtype_name(o->dtype) : "float32",
-        .data = "uniform",
-        .m = o->rows,
-        .k = o->d_model,
-        .n = o->d_ff,
-        .nnz_mean = r->nnz_mean,
-        .nnz_max = r->nnz_max,
-        .repetitions = o->repetitions,
-        .ns_median = median,
-        .ns_min = is_twell ? r->twell_min : r->dense_min,
-        .ns_mad = is_twell ? r->twell_mad : r->dense_mad,
-        .tokens_per_ms = 1e6 * (double)o->rows / (double)median,
-        .mj_per_token = NAN,
-        .idle_watt = NAN,
-        .peak_bytes = r->peak_bytes,
-        .rel_error = is_twell ? r->rel_error : 0};
-    return tw_store_put_bench(store, run, &row, err);
-}
-
-/* Facts of the run: what the numbers depend on. */
-static enum tw_status put_facts(const struct request *r, struct tw_store *store,
-                                int64_t run, struct tw_error *err)
-{
-    struct tw_facts facts = {0};
-    tw_facts_text(&facts, "backend", NULL, r->ffn.backend);
-    tw_facts_text(&facts, "device", NULL, r->ffn.device);
-    tw_facts_int(&facts, "seed", NULL, r->seed);
-    tw_facts_text(&facts, "command", NULL, r->command);
-    tw_facts_text(&facts, "status", NULL, "complete");
-    enum tw_status status = tw_facts_store(&facts, store, run, err);
-    tw_facts_fini(&facts);
-    return status == TW_OK ? tw_record_finished(store, run, err) : status;
-}
-
-static enum tw_status store_all(const struct request *r,
-                                const struct tw_bench_ffn_result *results,
-                                struct tw_store *store, const char *name,
-                                struct tw_error *err)
-{
-    int64_t run = 0;
-    enum tw_status status = tw_store_begin(store, err);
-    if (status == TW_OK)
-        status = tw_store_run_create(store, name, "bench", &run, err);
-    for (int i = 0; i < r->ffn.n_nnz && status == TW_OK; i++) {
-        status = put(store, run, &r->ffn, &results[i], false, err);
-        if (status == TW_OK)
-            status = put(store, run, &r->ffn, &results[i], true, err);
-    }
-    if (status == TW_OK)
-        status = put_facts(r, store, run, err);
-    return status == TW_OK ? tw_store_commit(store, err) : status;
 }
 
 static enum tw_status print_rows(struct request *r, struct tw_store *store,
@@ -192,46 +206,20 @@ static enum tw_status print_rows(struct request *r, struct tw_store *store,
     return status;
 }
 
-/* Ratios and the break-even, for people: stderr. */
-static void say(const struct tw_bench_ffn_options *o,
-                const struct tw_bench_ffn_result *results)
-{
-    for (int i = 0; i < o->n_nnz; i++) {
-        const struct tw_bench_ffn_result *r = &results[i];
-        double ratio = r->speedup;
-        fprintf(stderr,
-                "nnz %8.1f (%6.2f %%)  dense %9.3f ms  twell %9.3f ms  ",
-                r->nnz_mean, 100 * r->nnz_mean / (double)o->d_ff,
-                (double)r->dense_median * 1e-6, (double)r->twell_median * 1e-6);
-        if (ratio >= 1)
-            fprintf(stderr, "%.2fx faster", ratio);
-        else
-            fprintf(stderr, "%.2fx SLOWER", 1 / ratio);
-        fprintf(stderr, "  routed %" PRId64 " of %d rows\n", r->dense_rows,
-                o->rows);
-    }
-    double even = tw_bench_break_even(results, o->n_nnz);
-    if (isnan(even))
-        fprintf(stderr, "break-even: outside the measured range\n");
-    else
-        fprintf(stderr, "break-even: nnz %.0f (%.1f %% density)\n", even,
-                100 * even / (double)o->d_ff);
-}
-
 /* The database is opened and a name found before minutes are spent. */
 static enum tw_status bench(struct request *r, struct tw_error *err)
 {
-    struct tw_bench_ffn_result results[TW_MAX_BENCH];
+    struct tw_bench_point points[TW_MAX_BENCH];
     struct tw_store *store = NULL;
     char name[256];
     enum tw_status status = tw_store_open(r->db, TW_STORE_WRITE, &store, err);
     if (status == TW_OK)
         status = tw_record_free_name(store, r->name, name, sizeof name, err);
     if (status == TW_OK)
-        status = tw_bench_ffn(&r->ffn, results, err);
+        status = tw_bench_ffn(&r->ffn, points, err);
     if (status == TW_OK) {
-        say(&r->ffn, results);
-        status = store_all(r, results, store, name, err);
+        tw_bench_say(&r->ffn, points);
+        status = tw_bench_store(store, name, r->command, &r->ffn, points, err);
     }
     if (status == TW_OK)
         status = print_rows(r, store, name, err);
@@ -242,14 +230,12 @@ static enum tw_status bench(struct request *r, struct tw_error *err)
 static enum tw_status run(int argc, char **argv, struct tw_error *err)
 {
     struct request r = {.ffn = {.backend = "cpu",
+                                .path = "auto",
+                                .data = "uniform",
                                 .rows = 2048,
-                                .d_model = 2048,
-                                .d_ff = 5632,
-                                .repetitions = 9},
+                                .layer = -1},
                         .name = "bench-ffn",
                         .output_text = "table",
-                        .dtype = "bf16",
-                        .nnz = "0.3%,1%,3%,5%,10%,20%,40%",
                         .seed = 1};
     struct tw_strbuf command = {0};
     tw_command_line(&command, argc, argv);
@@ -261,6 +247,7 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
     else if (status == TW_OK)
         status = bench(&r, err);
     tw_strbuf_fini(&command);
+    tw_free(r.files.item);
     return status;
 }
 
@@ -270,11 +257,12 @@ const struct tw_command tw_command_bench = {
     .summary = "time sparse against dense",
     .usage = "ffn [-M ROWS] [-K D_MODEL] [-N D_FF] [--nnz LIST] [OPTION]...",
     .help =
-        "Times one feed-forward layer on synthetic rows with planted sparsity, "
-        "every\nneuron equally likely: the whole TwELL layer with packing, "
-        "routing and counting\nagainst three big BLAS products on all threads, "
-        "interleaved. Ratios and the\nbreak-even density go to standard error, "
-        "the rows of bench_results to standard\noutput.\n\n"
+        "Times one feed-forward layer: the whole TwELL layer with packing, "
+        "routing and\ncounting against dense forms, interleaved. cpu: three "
+        "big BLAS products on all\nthreads. cuda: cuBLASLt's products with "
+        "what they can fuse, and our own dense\nlayer without counting; the "
+        "fastest of them is dense. Ratios and the break-even\ndensity go to "
+        "standard error, the rows of bench_results to standard output.\n\n"
         "  -M ROWS             tokens (2048)\n"
         "  -K D_MODEL          model width (2048)\n"
         "  -N D_FF             feed-forward width (5632)\n"
@@ -282,10 +270,26 @@ const struct tw_command tw_command_bench = {
         "(0.3%,1%,3%,\n"
         "                      5%,10%,20%,40%)\n"
         "  --plain             without a gate\n"
-        "  --dtype bf16|f32    type of the stored weights (bf16)\n"
-        "  -r, --repetitions N timed runs of each (9)\n"
+        "  --dtype bf16|fp16|f32\n"
+        "                      type of the stored weights (bf16); cuda "
+        "computes "
+        "in it\n"
+        "  --data X            uniform: every neuron fires equally often; "
+        "skewed: at the\n"
+        "                      rates of a trained layer, scaled; or a "
+        "checkpoint, whose\n"
+        "                      weights and recorded rows are taken (uniform)\n"
+        "  --layer L           the checkpoint's layer (the middle one)\n"
+        "  -f FILE, -p TEXT    the text that is recorded, up to -M rows of it\n"
+        "  -c CTX              as for profile\n"
+        "  --backend NAME      cpu or cuda (cpu)\n"
+        "  --device N          number of the GPU (0)\n"
+        "  --path P            cuda's kernels: auto, hopper, portable (auto)\n"
+        "  --no-energy         don't measure it (cuda: NVML's counter over a "
+        "second of\n"
+        "                      work of the fastest dense form and of twell)\n"
+        "  -r, --repetitions N timed runs of each (cpu 9, cuda 25)\n"
         "  -t, --threads N     threads (all cores)\n"
-        "  --backend NAME      cpu\n"
         "  --seed N            of the synthetic data (1)\n"
         "  --db FILE           database that keeps the rows ($TWELLSCOPE_DB, "
         "else\n"

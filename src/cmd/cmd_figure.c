@@ -25,6 +25,7 @@ static const struct option longs[] = {
     {"keep", no_argument, NULL, 'k'},
     {"list", no_argument, NULL, 'l'},
     {"output", required_argument, NULL, 'o'},
+    {"paper", no_argument, NULL, 'p'},
     {"run", required_argument, NULL, 'r'},
     {"set", required_argument, NULL, 's'},
     {0},
@@ -53,6 +54,8 @@ static enum tw_status take(struct options *options, int got, char **argv,
         options->wants_help = true;
     else if (got == 'k')
         options->request.is_kept = true;
+    else if (got == 'p')
+        options->request.has_paper = true;
     else if (got == 'l')
         options->is_list = true;
     else
@@ -154,6 +157,7 @@ const struct tw_command tw_command_figure = {
         "                  primary)\n"
         "  --set KEY=VALUE a parameter of the figure (of 'all': of those that\n"
         "                  have it); columns=2: two columns\n"
+        "  --paper         the paper's own points too, where it has such\n"
         "  --figures DIR   figures of your own, NAME.sql and NAME.gp\n"
         "  --keep          NAME.dat and NAME.gp stay beside OUT\n"
         "  --db FILE       the database (default $TWELLSCOPE_DB, else\n"

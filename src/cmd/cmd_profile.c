@@ -34,6 +34,7 @@ static const struct tw_argument arguments[] = {
     {"activation", 0, TW_ARG_TEXT, OPTION(activation), 0},
     {"apply", 0, TW_ARG_TEXT, OPTION(apply), 0},
     {"active", 0, TW_ARG_LIST, offsetof(struct request, active), 0},
+    {"plan", 0, TW_ARG_TEXT, OPTION(plan), 0},
     {"skip", 0, TW_ARG_TEXT, OPTION(skip), 0},
     {"split", 0, TW_ARG_TEXT, OPTION(split), 0},
     {"bos", 0, TW_ARG_TEXT, OPTION(bos), 0},
@@ -259,6 +260,10 @@ const struct tw_command tw_command_profile = {
         "  -t, --threads N        threads (all cores; of several ranks, their "
         "share)\n"
         "  --backend NAME         auto, cpu or cuda\n"
+        "  --plan RUN|FILE        compute each layer as that run did, or as "
+        "the file\n"
+        "                         says (made from the text's first 4096 "
+        "tokens)\n"
         "  --device N             GPU number (of several ranks, the one's "
         "number "
         "on its\n"

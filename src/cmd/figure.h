@@ -11,10 +11,12 @@
  * The head of NAME.sql, in comment lines:
  *     -- figure SUMMARY
  *     -- paper 6 10 11                   numbers of the paper's figures
+ *     -- paper-data fig03 fig04          its data, for --paper
  *     -- kind profile                    the kind of run it shows (default)
  *     -- param NAME INTEGER|REAL|TEXT DEFAULT|NULL WHAT IT IS
  *     -- column NAME WHAT IT IS AND ITS UNIT
- * Its SELECT reads picked(ord, run, active, label) and arg(name, value). A
+ * Its SELECT reads picked(ord, run, active, label) and arg(name, value), and
+ * the paper's data as paper_NAME, which are empty without --paper. A
  * first column `block` cuts the rows into gnuplot's data blocks, a column
  * `series` names each. The head of NAME.gp says "# height INCHES", "# height
  * INCHES a run", or "# height INCHES + MORE a run" for all after the first. */
@@ -57,7 +59,7 @@ struct tw_figure_param {
 };
 
 struct tw_figure {
-    char *name, *summary, *paper, *kind;
+    char *name, *summary, *paper, *paper_data, *kind;
     char *sql, *gp;           /* the files */
     char *sql_path, *gp_path; /* where they stood; gp NULL without a .gp */
     struct tw_figure_param params[TW_FIGURE_PARAMS];
@@ -94,6 +96,14 @@ TW_MUST_USE enum tw_status tw_figure_runs(struct tw_store *store,
                                           struct tw_figure_run **runs,
                                           size_t *count, struct tw_error *err);
 void tw_figure_runs_free(struct tw_figure_run *runs, size_t count);
+
+/* Makes the tables of the figure's paper-data, from the folders' paper/NAME.csv;
+ * is_filled: with their rows. Before tw_figure_query. */
+TW_MUST_USE enum tw_status tw_figure_paper(struct tw_store *store,
+                                           const struct tw_figure_dirs *dirs,
+                                           const struct tw_figure *figure,
+                                           bool is_filled,
+                                           struct tw_error *err);
 
 /* The text of NAME.dat and what the prologue tells of it. */
 struct tw_figure_data {

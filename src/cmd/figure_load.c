@@ -106,6 +106,8 @@ static enum tw_status read_head_line(struct tw_figure *figure, const char *line,
         return set_text(&figure->summary, text, err);
     if ((text = after(line, "-- paper ")))
         return set_text(&figure->paper, text, err);
+    if ((text = after(line, "-- paper-data ")))
+        return set_text(&figure->paper_data, text, err);
     if ((text = after(line, "-- kind ")))
         return set_text(&figure->kind, text, err);
     if ((text = after(line, "-- param ")))
@@ -271,9 +273,9 @@ void tw_figure_free(struct tw_figure *figure)
         tw_free(figure->column_name[i]);
         tw_free(figure->column_help[i]);
     }
-    char *texts[] = {figure->name, figure->summary,  figure->paper,
-                     figure->kind, figure->sql,      figure->gp,
-                     figure->sql_path, figure->gp_path};
+    char *texts[] = {figure->name,       figure->summary,  figure->paper,
+                     figure->paper_data, figure->kind,     figure->sql,
+                     figure->gp,         figure->sql_path, figure->gp_path};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         tw_free(texts[i]);
     tw_free(figure);

@@ -109,9 +109,15 @@ static enum tw_status show(struct tw_store *store,
         if (!progress->is_all ||
             tw_figure_declares(figure, request->settings[i]))
             status = tw_figure_set(figure, request->settings[i], err);
-    if (status == TW_OK)
+    if (status == TW_OK) {
         status = choose(store, request, figure->kind, progress, &runs, &count,
                         err);
+        /* no run of its kind */
+        progress->is_empty =
+            status == TW_ERR_NOT_FOUND && request->run_count == 0;
+    }
+    if (status == TW_OK)
+        status = tw_figure_paper(store, dirs, figure, request->has_paper, err);
     if (status == TW_OK)
         status = show_runs(store, dirs, request, figure, runs, count, out,
                            &progress->is_empty, err);

@@ -17,7 +17,7 @@ struct tw_figure_request {
     const char *active; /* NULL: each run's primary definition */
     const char *runs[TW_FIGURE_MANY], *settings[TW_FIGURE_MANY];
     size_t run_count, setting_count;
-    bool is_kept;
+    bool is_kept, has_paper; /* has_paper: the paper's points too */
 };
 
 TW_MUST_USE enum tw_status

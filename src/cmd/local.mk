@@ -2,12 +2,13 @@
 noinst_LIBRARIES += libcmd.a
 libcmd_a_SOURCES = \
 	%reldir%/arguments.c %reldir%/arguments.h \
+	%reldir%/bench_show.c %reldir%/bench_show.h \
 	%reldir%/cmd_bench.c %reldir%/cmd_figure.c %reldir%/cmd_info.c \
 	%reldir%/cmd_merge.c %reldir%/cmd_profile.c \
 	%reldir%/cmd_runs.c %reldir%/cmd_sql.c \
 	%reldir%/cmd_tokenize.c %reldir%/command.h %reldir%/commands.c \
 	%reldir%/figure.h %reldir%/figure_data.c %reldir%/figure_dirs.c \
-	%reldir%/figure_list.c %reldir%/figure_load.c %reldir%/figure_plot.c \
+	%reldir%/figure_list.c %reldir%/figure_load.c %reldir%/figure_paper.c %reldir%/figure_plot.c \
 	%reldir%/figure_runs.c %reldir%/figure_show.c %reldir%/figure_show.h \
 	%reldir%/figure_set.c %reldir%/gnuplot.c %reldir%/gnuplot.h \
 	%reldir%/help.c %reldir%/help.h \

@@ -54,6 +54,17 @@ tw_runner_batch(struct tw_runner *runner, const struct tw_batch *batch,
                 struct tw_head_obs *head, const struct tw_logits *logits,
                 struct tw_error *err);
 
+/* Plans a layer from what it did to some rows (ops.h), and uses plans [L] from
+ * the next batch on. TW_ERR_UNSUPPORTED where the backend has no plans. */
+TW_MUST_USE enum tw_status tw_runner_plan(struct tw_runner *runner,
+                                          int64_t layer,
+                                          const struct tw_ffn_seen *seen,
+                                          struct tw_ffn_plan *plan,
+                                          struct tw_error *err);
+TW_MUST_USE enum tw_status tw_runner_plan_use(struct tw_runner *runner,
+                                              const struct tw_ffn_plan *plans,
+                                              struct tw_error *err);
+
 /* "OpenBLAS SkylakeX, ...": the backend's, valid while the runner lives. */
 const char *tw_runner_device(const struct tw_runner *runner);
 

@@ -241,6 +241,32 @@ void tw_runner_destroy(struct tw_runner *r)
     tw_free(r);
 }
 
+enum tw_status tw_runner_plan(struct tw_runner *r, int64_t layer,
+                              const struct tw_ffn_seen *seen,
+                              struct tw_ffn_plan *plan, struct tw_error *err)
+{
+    if (!r->ops->plan)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend '%s' cannot do plan", r->ops->name);
+    return r->ops->plan(r->ctx, r->layer[layer].ffn, seen, plan, err);
+}
+
+enum tw_status tw_runner_plan_use(struct tw_runner *r,
+                                  const struct tw_ffn_plan *plans,
+                                  struct tw_error *err)
+{
+    if (!r->ops->plan_use)
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "backend '%s' cannot do plan_use", r->ops->name);
+    for (int64_t l = 0; l < r->model->layers; l++) {
+        enum tw_status status =
+            r->ops->plan_use(r->ctx, r->layer[l].ffn, &plans[l], err);
+        if (status != TW_OK)
+            return tw_error_prefix(err, "layer %lld", (long long)l), status;
+    }
+    return TW_OK;
+}
+
 const char *tw_runner_device(const struct tw_runner *r)
 {
     return r->ops->device(r->ctx);

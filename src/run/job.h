@@ -18,8 +18,10 @@
 #include "model/model.h"
 #include "run/compare.h"
 #include "run/corpus.h"
+#include "run/plan.h"
 #include "run/profile.h"
 #include "run/record.h"
+#include "run/replay.h"
 #include "run/rules.h"
 #include "text/batches.h"
 #include "text/tokenizer.h"
@@ -36,13 +38,16 @@ struct tw_job {
     struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
     const struct tw_ops *ops;
     struct tw_runner *runner;
+    struct tw_ffn_plan *plans;  /* [layers] */
+    char *plan;                 /* their text */
     struct tw_oracle *oracle;   /* --compare, else NULL */
     bool is_within;             /* the oracle's bounds, after the last commit */
     char parity[320];           /* and in words */
     const char *separator_line; /* between documents; NULL: none */
     char separator[256];        /* its room, where the tokenizer names it */
     struct tw_corpus corpus;
-    int64_t *file_tokens; /* [corpus.files] text tokens of each */
+    struct tw_replay text_again; /* reads the corpus, also after a plan did */
+    int64_t *file_tokens;        /* [corpus.files] text tokens of each */
     struct tw_batch_options text;
     char warning[160]; /* on -c, stored as tag "warning.positions"; or "" */
     struct tw_batches *batches;
@@ -77,6 +82,10 @@ bool tw_job_wants_sets(const struct tw_job *job);
 void tw_job_ledger_text(const struct tw_job *job, char *text, size_t size);
 /* So much waits for a commit that it should not wait for its time. */
 bool tw_job_ledger_is_full(const struct tw_job *job);
+
+/* Makes or reads the plan and lets the runner use it (job_plan.c). */
+TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,
+                                       struct tw_error *err);
 
 /* Parts of the commits, inside a transaction (job_facts.c). */
 void tw_job_gather(struct tw_job *job);

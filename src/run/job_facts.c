@@ -32,8 +32,7 @@ static void gather_model(struct tw_job *s)
     tw_facts_text(f, "compute_dtype", "number type", s->ops->compute_dtype);
     tw_facts_text(f, "backend", "--backend", s->ops->name);
     tw_facts_text(f, "device", "processor", tw_runner_device(s->runner));
-    tw_facts_text(f, "plan", "plan",
-                  m->layer[0].ffn.path == TW_FFN_TWELL ? "twell" : "dense");
+    tw_facts_text(f, "plan", "plan", s->plan);
 }
 
 static void gather_rules(struct tw_job *s)

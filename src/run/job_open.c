@@ -22,9 +22,11 @@ double tw_job_clock(void)
 }
 
 /* A file that is there is checked now; a new one is made at the first commit,
- * but its folder must be there. */
+ * but its folder must be there. db NULL: nothing is stored. */
 static enum tw_status open_store(struct tw_job *s, struct tw_error *err)
 {
+    if (!s->o->db)
+        return TW_OK;
     if (access(s->o->db, F_OK) == 0)
         return tw_store_open(s->o->db,
                              s->o->is_dry_run ? TW_STORE_READ : TW_STORE_WRITE,
@@ -106,26 +108,35 @@ static enum tw_status open_tokenizer(struct tw_job *s, struct tw_error *err)
     return TW_OK;
 }
 
-static enum tw_status open_corpus(struct tw_job *s, struct tw_error *err)
+static struct tw_corpus_options corpus_options(const struct tw_job *s)
 {
-    struct tw_corpus_options options = {.paths = s->o->files,
-                                        .count = s->o->n_files,
-                                        .prompt = s->o->prompt,
-                                        .text = {.field = s->o->field}};
-    s->separator_line = tw_rules_separator(s->o->doc_sep, s->tokenizer,
-                                           s->separator, sizeof s->separator);
-    options.text.separator = s->separator_line;
-    if (s->o->compare) {
-        enum tw_status status = tw_oracle_open(s->o->compare, &s->oracle, err);
-        if (status != TW_OK)
-            return status;
+    struct tw_corpus_options options = {
+        .paths = s->o->files,
+        .count = s->o->n_files,
+        .prompt = s->o->prompt,
+        .text = {.field = s->o->field, .separator = s->separator_line}};
+    if (s->oracle) {
         options.ids_name = tw_path_base(s->o->compare);
         options.ids =
             tw_oracle_ids(s->oracle, &options.ids_rows, &options.ids_cols);
     }
+    return options;
+}
+
+static enum tw_status open_corpus(struct tw_job *s, struct tw_error *err)
+{
+    s->separator_line = tw_rules_separator(s->o->doc_sep, s->tokenizer,
+                                           s->separator, sizeof s->separator);
+    if (s->o->compare) {
+        enum tw_status status = tw_oracle_open(s->o->compare, &s->oracle, err);
+        if (status != TW_OK)
+            return status;
+    }
+    const struct tw_corpus_options options = corpus_options(s);
     enum tw_status status = tw_corpus_open(&options, &s->corpus, err);
     if (status != TW_OK)
         return status;
+    tw_replay_init(&s->text_again, &s->corpus.documents);
     s->file_tokens = tw_calloc((size_t)s->corpus.files, sizeof *s->file_tokens);
     return s->file_tokens ? TW_OK
                           : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
@@ -293,9 +304,12 @@ void tw_job_close(struct tw_job *s)
     tw_free(s->file_tokens);
     tw_threads_destroy(s->pool);
     tw_facts_fini(&s->facts);
+    tw_replay_fini(&s->text_again);
     tw_corpus_close(&s->corpus);
     tw_oracle_close(s->oracle);
     tw_runner_destroy(s->runner);
+    tw_free(s->plans);
+    tw_free(s->plan);
     tw_tokenizer_close(s->tokenizer);
     tw_model_close(s->model);
     tw_store_close(s->store);

@@ -275,7 +275,9 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
     if (status != TW_OK || s->o->is_dry_run)
         return status;
     s->report->vocab = s->model->vocab;
-    status = tw_job_begin(s, err);
+    status = tw_job_plan(s, err);
+    if (status == TW_OK)
+        status = tw_job_begin(s, err);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
     if (status == TW_OK && s->report->was_complete && s->o->is_strict)
         status = check_strict(s, err);
@@ -284,7 +286,7 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
     s->text.from_document = s->next_document;
     s->text.from_start = s->next_start;
     status =
-        tw_batches_create(&s->corpus.documents, &s->text, &s->batches, err);
+        tw_batches_create(&s->text_again.documents, &s->text, &s->batches, err);
     s->last_checkpoint = tw_job_clock();
     if (status == TW_OK)
         status = count(s, begin, err);

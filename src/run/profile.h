@@ -37,6 +37,8 @@ struct tw_profile_options {
     const char *backend;
     int device;
     const char *activation, *apply; /* NULL: the model's own, none */
+    const char *plan;               /* run or file; NULL: made here */
+    const char *plan_db; /* where --plan finds a run; NULL: db */
     const char *const *active;      /* definitions; none: hidden */
     int n_active;
     const char *skip, *split, *bos, *doc_sep, *field;

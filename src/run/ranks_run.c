@@ -67,6 +67,7 @@ static enum tw_status count_part(struct twp_team *team, const char *path,
 {
     struct tw_profile_options part = *team->o;
     part.db = path;
+    part.plan_db = team->o->db;
     part.name = team->name;
     part.shard = team->who->rank;
     part.shards = team->who->ranks;

@@ -278,6 +278,8 @@ enum tw_status tw_scratch_run(const struct tw_profile_options *options,
         struct tw_error own = {0};
         there.db = t.path;
         there.name = t.name;
+        if (!there.plan_db)
+            there.plan_db = options->db;
         status = tw_profile_run(&there, report, err);
         enum tw_status home = arrive(&t, report, &own);
         bool is_lost = home != TW_OK;

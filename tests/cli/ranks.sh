@@ -148,9 +148,14 @@ whole "four ranks" m.sqlite
 claim "again with --replace" mpi -n 2 "$tw" profile $options --db m.sqlite --replace
 whole "two ranks replace it" m.sqlite
 claim "--resume of the complete run" mpi -n 4 "$tw" profile $options --db m.sqlite --resume
+claim "--plan of a run in --db" env TW_RANKS=1 "$tw" profile $options --db m.sqlite --name q \
+    --plan r
+claim "by ranks" mpi -n 2 "$tw" profile $options --db m.sqlite --name p --plan r
+equal "the same plan" "$(sql m.sqlite "SELECT count(DISTINCT plan), count(*) FROM run_info" |
+    tail -n 1)" 1,3
 claim "without --name" mpi -n 2 "$tw" profile -m "$tiny" -f c.jsonl -c 128 --db m.sqlite
 equal "it gets the model's" "$(sql m.sqlite "SELECT group_concat(run) FROM (SELECT run FROM
-    run_info ORDER BY run)" | tail -n 1)" '"r,sparselm-tiny"'
+    run_info ORDER BY run)" | tail -n 1)" '"p,q,r,sparselm-tiny"'
 
 # Rank 2 is killed; mpirun ends the others, at a checkpoint.
 cat >start.sh <<'END'

@@ -32,6 +32,7 @@ claim "--replace" profile --db home/a.sqlite --scratch scratch --replace
 whole "--replace" home/a.sqlite
 claim "--resume of a complete run" profile --db home/a.sqlite --scratch scratch --resume
 whole "--resume of a complete run" home/a.sqlite
+claim "--plan of a run in --db" profile --db home/a.sqlite --scratch scratch --name p --plan r
 claim "without --name" "$tw" profile -m "$tiny" -p hello --db home/n.sqlite --scratch scratch
 claim "again" "$tw" profile -m "$tiny" -p hello --db home/n.sqlite --scratch scratch
 equal "the second has its own name" "$(sql home/n.sqlite "SELECT max(run) FROM run_info" |

@@ -130,7 +130,7 @@ refused "unknown parameter" ! nosuch env TWELLSCOPE_FIGURES="$top/figures" "$tw"
 
 # bench
 claim "bench ffn" sh -c "'$tw' bench ffn -M 70 -K 64 -N 300 -r 3 --nnz 3,30 \
-    --db b.sqlite -o csv 2>bench.txt | wc -l | grep -qx 5"
+    --db b.sqlite -o csv 2>bench.txt | wc -l | grep -qx 7"
 grep -q 'break-even' bench.txt && ok "bench says the break-even" ||
     not_ok "bench says the break-even" "$(cat bench.txt)"
 claim "a second bench takes another name" "$tw" bench ffn -M 70 -K 64 -N 300 \

@@ -1,0 +1,94 @@
+/* The kernel of hidden.cu, for the files that instantiate it. */
+#ifndef TW_KERNELS_CUDA_HIDDEN_CUH
+#define TW_KERNELS_CUDA_HIDDEN_CUH
+
+#include "kernels/cuda/hidden_count.cuh"
+#include "kernels/cuda/hidden_stage.cuh"
+
+namespace hidden {
+
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+    hidden_kernel(const __grid_constant__ Params p)
+{
+    using L = Plan<GATED, MODE>;
+    constexpr int COLS = Shape<GATED>::COLS;
+    extern __shared__ __align__(ALIGN) uint8_t raw[]; // nothing is left to align it here
+    Smem<L::STAGES> smem(raw, 2 * L::HALF_BYTES);
+    int rows = actual_rows(p.rows);
+    if (rows == 0)
+        return;
+    Schedule at(rows, (p.cols + COLS - 1) / COLS);
+    start(smem);
+    if (threadIdx.x < 128) {
+        hopper::registers_down<LOW>();
+        if (threadIdx.x == 0) {
+            Ring<L::STAGES> ring;
+            const CUtensorMap *b = GATED && at.rank == 0 ? &p.gate : &p.up;
+            int below = GATED ? 0 : at.rank * (TILE_N / CLUSTER);
+            for (; at.has(); at.next())
+                load_tile(smem, ring, &p.x, b, at.row_tile * TILE_M,
+                          at.column_tile * COLS + below, p.steps, at.rank);
+        } else if (threadIdx.x >= 32) {
+            help<GATED, MODE>(p, smem.staged, smem.full + L::BARRIERS, at, rows);
+        }
+        __syncwarp();
+    } else {
+        hopper::registers_up<HIGH>();
+        int half = threadIdx.x / 128 - 1;
+        Ring<L::STAGES> ring;
+        for (bool is_first = true; at.has(); at.next(), is_first = false) {
+            float d[128];
+            multiply_tile<T>(d, smem, ring, half, p.steps);
+            if (!is_first)
+                hopper::named_sync(TAKEN + half, HANDOVER);
+            stage_half<F, GATED, T, MODE>(d, smem.staged + half * L::HALF_BYTES, p,
+                                          at.row_tile * TILE_M + half * HALF_ROWS, at.column_tile,
+                                          rows);
+            hopper::named_arrive(STAGED + half, HANDOVER);
+        }
+    }
+    hopper::cluster_sync(); // no block leaves while its peer may still write to it
+}
+
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
+enum tw_status launch(const struct twp_device *device, const Params &p, cudaStream_t stream,
+                      struct tw_error *err)
+{
+    int bytes = Plan<GATED, MODE>::BYTES;
+    cudaFuncSetAttribute(hidden_kernel<F, GATED, T, MODE>,
+                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    int blocks = device->multiprocessors / CLUSTER * CLUSTER;
+    hidden_kernel<F, GATED, T, MODE><<<blocks, THREADS, bytes, stream>>>(p);
+    return common::launched("hidden", err);
+}
+
+/* bf16 without an applied definition: hidden.cu (not counting) and
+ * hidden_fast.cu. */
+enum tw_status launch_off(const struct twp_device *device, const Params &p, bool is_gated,
+                          cudaStream_t stream, struct tw_error *err);
+enum tw_status launch_fast(const struct twp_device *device, const Params &p, bool is_gated,
+                           cudaStream_t stream, struct tw_error *err);
+/* All else: hidden_any.cu. */
+enum tw_status launch_any(const struct twp_device *device, const Params &p, enum tw_dtype type,
+                          bool is_gated, cudaStream_t stream, struct tw_error *err);
+
+template <bool GATED, Mode MODE>
+enum tw_status launch_family(const struct twp_device *device, const Params &p, cudaStream_t stream,
+                             struct tw_error *err)
+{
+    switch (p.act) {
+    case TW_ACT_RELU:
+        return launch<RELU, GATED, TW_BF16, MODE>(device, p, stream, err);
+    case TW_ACT_RELU2:
+        return launch<RELU2, GATED, TW_BF16, MODE>(device, p, stream, err);
+    case TW_ACT_FATRELU:
+        return launch<FATRELU, GATED, TW_BF16, MODE>(device, p, stream, err);
+    default:
+        return launch<SMOOTH, GATED, TW_BF16, MODE>(device, p, stream, err);
+    }
+}
+
+} // namespace hidden
+
+#endif

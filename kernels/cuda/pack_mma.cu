@@ -1,0 +1,153 @@
+/* Dense to TwELL on any GPU since compute capability 8.0: pack.cu's function
+ * over mma.sync.
+ *
+ *   a = act(x W^T + b); (counts, entries) of a's non-zeros, tile by tile
+ *
+ * Shapes as in pack.cu. Grid: a block a multiprocessor, 256 threads; the ring of
+ * product_mma.cuh and a staged tile of 64 KiB, which is the ring's memory where
+ * a block's is less than both. After its product a half's four warps cut, round
+ * and stage their sums, then pack 16 rows each, four at once.
+ *
+ * M 16384, K 2048, N 5632, 29 non-zeros, one H200: 0.88 - 0.93 ms, where a
+ * cuBLASLt product takes 0.53 - 0.60 in a row of products and 0.48 among shorter
+ * kernels. Of that the epilogue is 0.10 and loading 0.10; mma.sync alone needs
+ * 0.53. Lost, each within 3 %: groups of 4 or 16 row tiles, four stages, twice as
+ * many stages of K 32 (0.96); a stage fed at the first or the middle of its four
+ * blocks (0.93, 0.90); packing two rows at once (1 %); entries straight from the
+ * fragments (same time, no staged tile). Lost by more: __syncthreads in place of
+ * mbarriers 0.99; packing portions beside the next product 0.95; warps that wait
+ * only for the columns before theirs 0.97; a loading warp, with which 168
+ * registers are left. */
+#include "kernels/cuda/act.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launch_mma.h"
+#include "kernels/cuda/pack_rows.cuh"
+#include "kernels/cuda/product_mma.cuh"
+
+namespace
+{
+
+using namespace product_mma;
+using namespace packing;
+
+constexpr int AT_ONCE = 4; // rows that a warp packs
+constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
+static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
+static_assert(TILE_N == TWP_TILE, "a tile");
+
+struct PackParams {
+    Operands of;
+    const float *bias;
+    int rows;
+    enum tw_act act;
+    float act_arg;
+    struct twp_packed out;
+    float threshold; // of the applied definition
+};
+
+template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
+stage_half(const Sums &d, uint32_t staged, const PackParams &p, int tile)
+{
+    Place at;
+#pragma unroll
+    for (int n = 0; n < BLOCKS_N; n++) {
+        float2 b = bias_pair(p.bias, tile * TILE_N + at.column + 8 * n);
+#pragma unroll
+        for (int m = 0; m < BLOCKS_M; m++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                hopper::store_word(at.word(staged, ROW_BYTES, m, n, i),
+                                   common::cut_pair<ACT, T>(d[m][n][2 * i] + b.x,
+                                                            d[m][n][2 * i + 1] + b.y, p.act_arg));
+    }
+}
+
+/* Any activation, and what isn't active under the applied gate-abs is 0. */
+template <enum tw_dtype T> __device__ __forceinline__ void
+stage_applied(const Sums &d, uint32_t staged, const PackParams &p, int tile)
+{
+    Place at;
+    float v[128];
+#pragma unroll
+    for (int n = 0; n < BLOCKS_N; n++) {
+        float2 b = bias_pair(p.bias, tile * TILE_N + at.column + 8 * n);
+#pragma unroll
+        for (int i = 0; i < 4 * BLOCKS_M; i++)
+            v[16 * n + i] = d[i / 4][n][i % 4] + (i % 2 ? b.y : b.x);
+    }
+    act::activate<T, 128, false>(v, p.act, p.act_arg);
+#pragma unroll
+    for (int i = 0; i < 128; i += 2)
+        hopper::store_word(at.word(staged, ROW_BYTES, i / 4 % 4, i / 16, i / 2 % 2),
+                           keep_pair<T>(v[i], v[i + 1], p.threshold));
+}
+
+template <enum tw_dtype T, bool IS_APPLIED> __global__ void __launch_bounds__(THREADS, 1)
+    pack_mma_kernel(const __grid_constant__ PackParams p)
+{
+    extern __shared__ __align__(128) uint8_t raw[];
+    uint32_t memory = hopper::smem_address(raw);
+    int warp = threadIdx.x / 32, half = warp / HALF_WARPS;
+    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
+    Product<false> product(p.of, p.rows, memory, p.out.tiles);
+    for (; product.at.has(); product.next()) {
+        Sums d;
+        product.multiply<T>(d);
+        int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
+        int rows = min(HALF_ROWS, p.rows - row);
+        uint32_t valid = columns_of_lane(p.out.cols - tile * TWP_TILE);
+        product.begin_epilogue();
+        if (IS_APPLIED)
+            stage_applied<T>(d, staged, p, tile);
+        else if (p.act == TW_ACT_FATRELU)
+            stage_half<TW_ACT_FATRELU, T>(d, staged, p, tile);
+        else
+            stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
+        product.sync_half();
+        if (!IS_APPLIED && p.act == TW_ACT_RELU2)
+            pack_tile<TW_ACT_RELU2, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                            warp % HALF_WARPS);
+        else
+            pack_tile<APPLIED, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
+                                                       warp % HALF_WARPS);
+    }
+}
+
+template <enum tw_dtype T, bool IS_APPLIED> enum tw_status
+launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
+{
+    int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
+    cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED>,
+                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    pack_mma_kernel<T, IS_APPLIED><<<device->multiprocessors, THREADS, bytes, stream>>>(p);
+    return common::launched("pack", err);
+}
+
+template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *device,
+                                                      PackParams &p, bool is_applied,
+                                                      cudaStream_t stream, struct tw_error *err)
+{
+    return is_applied ? launch<T, true>(device, p, stream, err)
+                      : launch<T, false>(device, p, stream, err);
+}
+
+} // namespace
+
+extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
+                                              const struct twp_pack_args *args,
+                                              struct CUstream_st *stream, struct tw_error *err)
+{
+    bool is_applied = args->apply != NULL;
+    if (!is_applied && !tw_activation_is_sparse(args->activation.act))
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: packing activation '%s'",
+                            args->activation.name);
+    PackParams p = {operands(args->x, args->w, NULL),
+                    args->bias,
+                    args->rows,
+                    args->activation.act,
+                    args->activation.arg,
+                    args->out,
+                    is_applied ? args->apply->threshold : 0};
+    return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)
+                                : launch_type<TW_BF16>(device, p, is_applied, stream, err);
+}

@@ -1,0 +1,380 @@
+/* The product of the portable kernels: C = A B^T in tiles of 128 x 256, fp32
+ * sums, 16-bit operands along K in steps of 64.
+ *
+ * A block is 8 warps of 64 x 64 each, two halves of 64 rows. cp.async fills a
+ * ring of stages, each thread its part; an mbarrier says that a stage is full,
+ * another that all warps are done with it, so that warps need not keep step: the
+ * halves drift apart by up to the ring, and one's epilogue stands beside the
+ * other's product. Blocks are persistent; the tile order is arithmetic (groups
+ * of GROUP row tiles, down the rows first) so that what runs at once shares rows
+ * of A and B in the L2 cache. Where shared memory has room for the ring and the
+ * epilogue's part, the next tile's first stages are on their way during the
+ * epilogue; else the epilogue uses the ring's memory. Each element's sum runs
+ * along K in one order, whatever the tile: a row's bits don't depend on its
+ * place. */
+#ifndef TW_KERNELS_CUDA_PRODUCT_MMA_CUH
+#define TW_KERNELS_CUDA_PRODUCT_MMA_CUH
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/staged.cuh"
+
+namespace product_mma
+{
+
+constexpr int TILE_M = 128, TILE_N = 256, TILE_K = 64, BLOCKS_K = TILE_K / 16;
+constexpr int MAX_STAGES = 3;
+constexpr int GROUP = 8;
+constexpr int WARPS = 8, THREADS = WARPS * 32;
+constexpr int WARP_M = 64, WARP_N = 64, WARPS_N = TILE_N / WARP_N;
+constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's tile
+constexpr int HALF_ROWS = WARP_M, HALF_WARPS = WARPS_N;
+constexpr int LINE = TILE_K * 2;         // bytes of a stage's row
+constexpr int CHUNKS = TILE_K / 8;       // of 16 bytes
+constexpr int LOADED = THREADS / CHUNKS; // rows that all threads load at once
+constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
+constexpr int BARRIERS = 128; // bytes before the ring
+static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
+static_assert(LINE == 128, "the swizzle of a row");
+static_assert(TILE_M % LOADED == 0 && TILE_N % LOADED == 0 && LOADED % 16 == 0, "loads");
+static_assert(2 * MAX_STAGES * 8 <= BARRIERS, "barriers");
+
+/* A warp's sums: [16-row block][8-column block][mma::multiply's four]. */
+typedef float Sums[BLOCKS_M][BLOCKS_N][4];
+
+/* A matrix [..][k], rows `stride` apart. */
+struct Matrix {
+    const uint16_t *data;
+    int64_t stride;
+};
+
+/* One product. dual not NULL: a tile of B is blocks of 8 rows of b and of dual in
+ * turn, 128 of each, so that a warp's even column blocks are b's and the next
+ * odd ones the same columns of dual. */
+struct Operands {
+    Matrix a, b;
+    const uint16_t *dual; // as b
+    int k, columns;       // of C: rows of b and of dual
+    int stages;
+    bool is_ahead; // the epilogue has memory of its own
+};
+
+/* Where a chunk of a stage's row is: 8 rows' chunks of one column hit all banks. */
+__device__ __forceinline__ int swizzled(int row, int chunk)
+{
+    return row * LINE + ((chunk ^ row % 8) << 4);
+}
+
+/* The tiles of this block, one after another. */
+struct Raster {
+    int heights, columns, index, row_tile, column_tile;
+
+    __device__ Raster(int rows, int column_tiles)
+        : heights((rows + TILE_M - 1) / TILE_M), columns(column_tiles), index(blockIdx.x)
+    {
+        place();
+    }
+    __device__ bool has() const { return index < heights * columns; }
+    __device__ void next()
+    {
+        index += gridDim.x;
+        place();
+    }
+    __device__ void place()
+    {
+        int first = index / (GROUP * columns) * GROUP;
+        int within = index - first * columns;
+        int height = min(GROUP, heights - first);
+        if (height < 1)
+            return;
+        row_tile = first + within % height;
+        column_tile = within / height;
+    }
+};
+
+/* Place in the ring: barriers for full and for empty, then stages. */
+struct Ring {
+    uint32_t memory;
+    int stages, stage;
+    uint32_t parity;
+
+    __device__ Ring(uint32_t from, int count) : memory(from), stages(count), stage(0), parity(0) {}
+    __device__ uint32_t tiles() const { return memory + BARRIERS + stage * STAGE_BYTES; }
+    __device__ uint32_t full() const { return memory + stage * 8; }
+    __device__ uint32_t empty() const { return full() + MAX_STAGES * 8; }
+    __device__ Ring after() const
+    {
+        Ring next = *this;
+        if (++next.stage == stages) {
+            next.stage = 0;
+            next.parity ^= 1;
+        }
+        return next;
+    }
+};
+
+/* Fills the ring, stage after stage, tile after tile. A thread loads the same
+ * chunk of rows LOADED apart; rows that don't exist keep what is there, which
+ * reaches sums of such rows and columns alone. */
+template <bool DUAL> struct Feed {
+    static constexpr int A_LOADS = TILE_M / LOADED, B_LOADS = TILE_N / LOADED;
+    static constexpr int LOADS = A_LOADS + B_LOADS;
+    static constexpr int B_STEP = DUAL ? LOADED / 2 : LOADED;
+    const Operands &of;
+    Raster at;
+    const char *a, *b;         // the tile's first row at the next stage's first column
+    uint32_t a_first, b_first; // this thread's chunk, in bytes from there
+    uint32_t a_step, b_step;   // to its next row
+    uint32_t line;             // where it goes, in bytes from the stage
+    uint32_t is_in;            // bit i: load i's row exists
+    int rows, steps, step;
+    bool is_open; // a tile's stages are missing, and the ring is free for them
+
+    __device__ Feed(const Operands &operands, int a_rows, Raster raster)
+        : of(operands), at(raster), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
+          rows(a_rows), steps((of.k + TILE_K - 1) / TILE_K)
+    {
+        uint32_t within = threadIdx.x % CHUNKS * 16;
+        a_step = (uint32_t)of.a.stride * 2 * LOADED;
+        b_step = (uint32_t)of.b.stride * 2 * B_STEP;
+        a_first = (uint32_t)of.a.stride * 2 * (threadIdx.x / CHUNKS) + within;
+        b_first = (uint32_t)of.b.stride * 2 * b_row() + within;
+        open();
+    }
+    /* This thread's first row of b or dual in a tile. */
+    __device__ static int b_row()
+    {
+        int row = threadIdx.x / CHUNKS;
+        return DUAL ? row / 16 * 8 + row % 8 : row;
+    }
+    __device__ void open()
+    {
+        step = 0;
+        is_in = 0;
+        is_open = at.has();
+        if (!is_open)
+            return;
+        int row = at.row_tile * TILE_M, column = at.column_tile * (DUAL ? TILE_N / 2 : TILE_N);
+        const uint16_t *data = DUAL && threadIdx.x / CHUNKS / 8 % 2 ? of.dual : of.b.data;
+        a = reinterpret_cast<const char *>(of.a.data + row * of.a.stride);
+        b = reinterpret_cast<const char *>(data + column * of.b.stride);
+#pragma unroll
+        for (int i = 0; i < A_LOADS; i++)
+            is_in |= (row + (int)threadIdx.x / CHUNKS + i * LOADED < rows) << i;
+#pragma unroll
+        for (int i = 0; i < B_LOADS; i++)
+            is_in |= (column + b_row() + i * B_STEP < of.columns) << (A_LOADS + i);
+    }
+    /* The next stage, into that one. */
+    __device__ __forceinline__ void load(const Ring &to)
+    {
+        uint32_t bytes = step * TILE_K + (int)threadIdx.x % CHUNKS * 8 < of.k ? 16 : 0;
+#pragma unroll
+        for (int i = 0; i < LOADS; i++)
+            mma::copy_async(to.tiles() + line + i * LOADED * LINE,
+                            i < A_LOADS ? a + (a_first + i * a_step)
+                                        : b + (b_first + (i - A_LOADS) * b_step),
+                            bytes, is_in & 1u << i);
+        mma::copy_arrive(mma::of_lane_0(to.full()));
+        a += LINE;
+        b += LINE;
+        if (++step == steps && is_open)
+            finish_tile();
+    }
+    __device__ void finish_tile()
+    {
+        at.next();
+        if (of.is_ahead) {
+            open();
+        } else {
+            is_open = false;
+            is_in = 0;
+        }
+    }
+};
+
+/* The product of one tile after another; all threads of the block alike. */
+template <bool DUAL> struct Product {
+    Raster at; // the tile
+    Feed<DUAL> feed;
+    Ring ring, last; // the stage, and the one that is fed during it
+    uint32_t a, b;   // this lane's first blocks, in bytes from the stage
+    int steps;
+
+    __device__ Product(const Operands &of, int rows, uint32_t memory, int column_tiles)
+        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring),
+          steps(feed.steps)
+    {
+        int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        a = memory + BARRIERS + swizzled(warp / WARPS_N * WARP_M + lane % 16, lane / 16);
+        b = memory + BARRIERS + A_BYTES +
+            swizzled(warp % WARPS_N * WARP_N + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+        if (threadIdx.x == 0)
+            for (int s = 0; s < MAX_STAGES; s++) {
+                mma::barrier_init(memory + s * 8, THREADS);
+                mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
+            }
+        __syncthreads();
+        fill();
+    }
+    /* The stage after those that are fed is free: feed it. */
+    __device__ __forceinline__ void feed_next()
+    {
+        mma::barrier_wait(last.empty(), last.parity ^ 1);
+        feed.load(last);
+        last = last.after();
+    }
+    /* All stages but one, which the tile's first step feeds. */
+    __device__ void fill()
+    {
+        last = ring;
+        for (int s = 1; s < ring.stages; s++)
+            feed_next();
+    }
+    /* Block i along K of the stage. */
+    __device__ __forceinline__ void load(uint32_t (&va)[BLOCKS_M][4],
+                                         uint32_t (&vb)[BLOCKS_N / 2][4], int i)
+    {
+        uint32_t stage = ring.stage * STAGE_BYTES;
+#pragma unroll
+        for (int m = 0; m < BLOCKS_M; m++)
+            hopper::load_blocks((a ^ i * 32) + stage + m * 16 * LINE, va[m]);
+#pragma unroll
+        for (int n = 0; n < BLOCKS_N / 2; n++)
+            hopper::load_blocks((b ^ i * 32) + stage + n * 16 * LINE, vb[n]);
+    }
+    /* This warp is done with the stage. */
+    __device__ __forceinline__ void release()
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            mma::barrier_arrive(ring.empty());
+    }
+    /* d = this warp's part of the tile. The next block's operands are on their way
+     * from shared memory while one is multiplied. Of two stages, the other is fed as
+     * early as it can be; of more, late, when all warps are done with it. */
+    template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
+    {
+        uint32_t va[2][BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
+#pragma unroll
+        for (int i = 0; i < BLOCKS_M * BLOCKS_N * 4; i++)
+            d[i / 4 / BLOCKS_N][i / 4 % BLOCKS_N][i % 4] = 0;
+        mma::barrier_wait(ring.full(), ring.parity);
+        load(va[0], vb[0], 0);
+#pragma unroll 1
+        for (int step = 0; step < steps; step++) {
+            if (ring.stages == 2)
+                feed_next();
+#pragma unroll
+            for (int i = 0; i < BLOCKS_K; i++) {
+                int next = (i + 1) % 2;
+                if (i + 1 < BLOCKS_K) {
+                    load(va[next], vb[next], i + 1);
+                } else {
+                    release();
+                    ring = ring.after();
+                    if (step + 1 < steps) {
+                        mma::barrier_wait(ring.full(), ring.parity);
+                        load(va[next], vb[next], 0);
+                    }
+                    if (ring.stages > 2)
+                        feed_next();
+                }
+#pragma unroll
+                for (int m = 0; m < BLOCKS_M; m++)
+#pragma unroll
+                    for (int n = 0; n < BLOCKS_N; n++)
+                        mma::multiply<T>(d[m][n], va[i % 2][m], vb[i % 2][n / 2][n % 2 * 2],
+                                         vb[i % 2][n / 2][n % 2 * 2 + 1]);
+            }
+        }
+    }
+    /* The epilogue's memory is this half's, and what the last one left in it read. */
+    __device__ __forceinline__ void begin_epilogue()
+    {
+        if (feed.of.is_ahead)
+            sync_half();
+        else
+            __syncthreads();
+    }
+    /* The half's warps wait for each other. */
+    __device__ __forceinline__ void sync_half()
+    {
+        hopper::named_sync(1 + threadIdx.x / 32 / HALF_WARPS, HALF_WARPS * 32);
+    }
+    /* On to the next tile. */
+    __device__ void next()
+    {
+        at.next();
+        if (feed.of.is_ahead || !at.has())
+            return;
+        for (int s = 1; s < ring.stages; s++, ring = ring.after()) // fed with nothing
+            release();
+        __syncthreads();
+        feed.open();
+        fill();
+    }
+};
+
+/* Where a thread's sums are in its half of the tile: row + 16 m + 8 i and column
+ * + 8 n of block [m][n]. */
+struct Place {
+    int row, chunk, column;
+
+    __device__ Place()
+    {
+        int lane = threadIdx.x % 32;
+        row = lane / 4;
+        chunk = threadIdx.x / 32 % WARPS_N * BLOCKS_N;
+        column = 8 * chunk + 2 * (lane % 4);
+    }
+    /* Two of them in the half's staged tile. */
+    __device__ __forceinline__ uint32_t word(uint32_t staged, int row_bytes, int m, int n,
+                                             int i) const
+    {
+        return staged::staged_chunk(staged, row_bytes, row + 16 * m + 8 * i, chunk + n) +
+               threadIdx.x % 4 * 4;
+    }
+};
+
+__device__ __forceinline__ float2 bias_pair(const float *bias, int column)
+{
+    return bias ? __ldg(reinterpret_cast<const float2 *>(bias + column)) : make_float2(0, 0);
+}
+
+/* ---- the host's side ---- */
+
+/* Shared memory of a block whose epilogue needs that much; into `of` what fits:
+ * stages first, then the epilogue beside them. of_kernel: what it has statically. */
+inline int choose_memory(Operands &of, const struct twp_device *device, int epilogue,
+                         int of_kernel = 0)
+{
+    int room = device->shared_bytes - BARRIERS - of_kernel;
+    of.stages = room / STAGE_BYTES < MAX_STAGES ? room / STAGE_BYTES : MAX_STAGES;
+    of.is_ahead = of.stages * STAGE_BYTES + epilogue <= room;
+    return BARRIERS + of.stages * STAGE_BYTES + (of.is_ahead ? epilogue : 0);
+}
+
+/* The epilogue's memory. */
+__device__ __forceinline__ uint32_t epilogue_memory(const Operands &of, uint32_t memory)
+{
+    return memory + BARRIERS + (of.is_ahead ? of.stages * STAGE_BYTES : 0);
+}
+
+/* dual may be NULL. */
+inline Operands operands(const struct twp_map *a, const struct twp_map *b,
+                         const struct twp_map *dual)
+{
+    auto data = [](const struct twp_map *map) { return static_cast<const uint16_t *>(map->data); };
+    return {{data(a), a->stride},
+            {data(b), b->stride},
+            dual ? data(dual) : nullptr,
+            (int)a->cols,
+            (int)b->rows,
+            0,
+            false};
+}
+
+} // namespace product_mma
+
+#endif
