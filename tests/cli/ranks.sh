@@ -139,7 +139,7 @@ if ! command -v mpirun >/dev/null 2>&1 || ! [ -e "$(dirname "$tw")/twellscope-mp
 fi
 echo "== mpirun"
 mpi() { # Open MPI keeps memory to its end
-    ASAN_OPTIONS=detect_leaks=0 timeout 60 mpirun --oversubscribe --bind-to none "$@"
+    ASAN_OPTIONS=detect_leaks=0 timeout 120 mpirun --oversubscribe --bind-to none "$@"
 }
 mpi -n 4 "$tw" profile $options --db m.sqlite -v >out.txt 2>err.txt
 equal "four ranks end" $? 0
@@ -209,14 +209,14 @@ if ! { ip netns add $a && ip netns add $b &&
     finish
     exit
 fi
-cat >agent.sh <<END
+cat >remote.sh <<END
 #!/bin/sh
 shift
 exec ip netns exec $b unshare --uts sh -c "hostname $b; \$*"
 END
-chmod +x agent.sh
-ip netns exec $a unshare --uts sh -c "hostname $a; ASAN_OPTIONS=detect_leaks=0 exec timeout 60 mpirun -n 2 \
-    -x ASAN_OPTIONS --host 10.123.45.1:1,10.123.45.2:1 --mca plm rsh --mca plm_rsh_agent '$work/agent.sh' \
+chmod +x remote.sh
+ip netns exec $a unshare --uts sh -c "hostname $a; ASAN_OPTIONS=detect_leaks=0 exec timeout 120 mpirun -n 2 \
+    -x ASAN_OPTIONS --host 10.123.45.1:1,10.123.45.2:1 --mca plm rsh --mca plm_rsh_agent '$work/remote.sh' \
     --mca oob_tcp_if_include twe0,twe1 --mca pml ob1 --mca btl tcp,self \
     --mca btl_tcp_if_include 10.123.45.0/30 '$tw' profile $options --db '$work/n.sqlite'" \
     >out.txt 2>err.txt
