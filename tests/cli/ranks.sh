@@ -170,7 +170,7 @@ kill -9 "$(cat pid.2)"
 wait $job
 equal "mpirun says that a rank was killed" "$(($? != 0)) $(grep -c 'signal 9' out.txt)" "1 1"
 [ ! -e k.sqlite ] && ok "nothing is merged" || not_ok "k.sqlite is there"
-refused "the merge names the killed part" 1 "of 4" \
+refused "the merge names a part that is not complete" 1 "k.sqlite.part" \
     sh -c "exec '$tw' merge -o k.sqlite k.sqlite.part*-of-4"
 claim "the killed part by --shard" profile --shard 2/4 --db k.sqlite.part2-of-4 --resume
 before=$(sql k.sqlite.part2-of-4 "SELECT uuid, finished FROM run_info")
