@@ -4,6 +4,7 @@
  *     gini(x)                         inequality of non-negative numbers, 0..1
  *     hist_quantile(value, count, q)  quantile of a histogram's rows, type 7
  *     token_text(run, token_id)       the token's printable piece
+ *     combined_se(a, b)               standard error of a difference
  */
 #include <config.h>
 
@@ -24,8 +25,19 @@ static void sparsity(sqlite3_context *context, int argc, sqlite3_value **argv)
     sqlite3_result_double(context, 1 - sqlite3_value_double(argv[0]) / width);
 }
 
-static void token_text(sqlite3_context *context, int argc,
-                       sqlite3_value **argv)
+/* Of two independent estimates: sqrt(a^2 + b^2). */
+static void combined_se(sqlite3_context *context, int argc,
+                        sqlite3_value **argv)
+{
+    (void)argc;
+    if (sqlite3_value_type(argv[0]) == SQLITE_NULL ||
+        sqlite3_value_type(argv[1]) == SQLITE_NULL)
+        return;
+    sqlite3_result_double(context, hypot(sqlite3_value_double(argv[0]),
+                                         sqlite3_value_double(argv[1])));
+}
+
+static void token_text(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     sqlite3_stmt *stmt = NULL;
     (void)argc;
@@ -70,14 +82,13 @@ static void add(sqlite3_context *context, sqlite3_value *value, double weight)
     struct points *p = points_of(context);
     if (!p || p->is_failed || sqlite3_value_type(value) == SQLITE_NULL)
         return;
-    if (tw_grow((void **)&p->point, &p->room, p->count + 1,
-                sizeof *p->point) != 0) {
+    if (tw_grow((void **)&p->point, &p->room, p->count + 1, sizeof *p->point) !=
+        0) {
         p->is_failed = true;
         sqlite3_result_error_nomem(context);
         return;
     }
-    p->point[p->count++] =
-        (struct point){sqlite3_value_double(value), weight};
+    p->point[p->count++] = (struct point){sqlite3_value_double(value), weight};
 }
 
 static int ascending(const void *a, const void *b)
@@ -165,6 +176,8 @@ int twp_functions_register(sqlite3 *db)
     } functions[] = {
         {"sparsity", 2, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, sparsity, NULL,
          NULL},
+        {"combined_se", 2, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, combined_se,
+         NULL, NULL},
         {"token_text", 2, 0, token_text, NULL, NULL},
         {"gini", 1, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL, gini_step,
          gini_final},
@@ -186,5 +199,7 @@ int twp_vtab_register(sqlite3 *db)
     int code = twp_vtab_rows_register(db);
     if (code == SQLITE_OK)
         code = twp_vtab_pairs_register(db);
+    if (code == SQLITE_OK)
+        code = twp_vtab_examples_register(db);
     return code == SQLITE_OK ? twp_functions_register(db) : code;
 }

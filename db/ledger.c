@@ -11,8 +11,8 @@
 
 uint32_t *twp_list_extend(struct twp_list *list, size_t more)
 {
-    if (tw_grow((void **)&list->value, &list->room, list->count + more,
-                sizeof *list->value) != 0)
+    if (tw_grow((void **)&list->value, &list->room, list->count + more + 1,
+                sizeof *list->value) != 0) /* + 1: also nothing has a place */
         return NULL;
     list->count += more;
     return list->value + list->count - more;

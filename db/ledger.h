@@ -87,6 +87,26 @@ TW_MUST_USE enum tw_status tw_ledger_restore(struct tw_ledger *ledger,
 TW_MUST_USE enum tw_status tw_ledger_number(struct tw_store *store, int64_t run,
                                             struct tw_error *err);
 
+/* A block read back as a batch: sets and watches as fired, first and last of
+ * definition 0 (over counted rows), l1 as it was rounded; tiles, magnitudes and
+ * other definitions' firings are zero. */
+struct tw_ledger_block {
+    const struct tw_batch *batch;
+    const struct tw_layer_obs *obs; /* [layers], of one expert */
+    const struct tw_head_obs *head; /* nll NULL: not recorded */
+    bool has_nnz, has_l1, has_sets; /* what was, in every layer */
+    bool *watched; /* [layers][width] neurons of --watch so far */
+};
+typedef enum tw_status tw_ledger_fn(void *arg,
+                                    const struct tw_ledger_block *block,
+                                    struct tw_error *err);
+/* Decodes every BLOB of the run's ledger once; fn's error ends it. Returns
+ * TW_OK, TW_ERR_FORMAT naming a damaged block, TW_ERR_NOMEM, or the store's
+ * error. The run's layers, width and definitions must be sound. */
+TW_MUST_USE enum tw_status tw_ledger_replay(struct tw_store *store,
+                                            const char *run, tw_ledger_fn *fn,
+                                            void *arg, struct tw_error *err);
+
 /* Copies a part's blocks and examples to the run `to_run`. */
 TW_MUST_USE enum tw_status tw_ledger_copy(struct tw_store *to, int64_t to_run,
                                           struct tw_store *from, int64_t run,

@@ -106,7 +106,8 @@ enum tw_status twp_ledger_runs(sqlite3 *db, const char *name,
         "SELECT run_id, run, ifnull(layers, 0), ifnull(d_ff, 0),"
         " ifnull(experts, 0), ifnull(ctx, 0) FROM run_ r"
         " WHERE (?1 IS NULL OR run = ?1) AND EXISTS"
-        " (SELECT 1 FROM ledger_block_ b WHERE b.run_id = r.run_id)"
+        " (SELECT 1 FROM ledger_block_ b WHERE b.run_id = r.run_id UNION ALL"
+        " SELECT 1 FROM example_ e WHERE e.run_id = r.run_id)"
         " ORDER BY run_id",
         &stmt, err);
     if (status != TW_OK)

@@ -2,11 +2,14 @@
 noinst_LIBRARIES += libdb.a
 libdb_a_SOURCES = \
 	%reldir%/functions.c %reldir%/ledger_read.c %reldir%/ledger_read.h \
-	%reldir%/sqlite_api.h %reldir%/vtab.h %reldir%/vtab_pairs.c \
+	%reldir%/sqlite_api.h %reldir%/vtab.h %reldir%/vtab_examples.c \
+	%reldir%/vtab_pairs.c \
 	%reldir%/vtab_plan.c %reldir%/vtab_plan.h %reldir%/vtab_rows.c \
 	%reldir%/ledger.c %reldir%/ledger.h %reldir%/ledger_format.c \
 	%reldir%/ledger_format.h %reldir%/ledger_internal.h \
 	%reldir%/ledger_pack.c %reldir%/ledger_store.c \
+	%reldir%/examples.c %reldir%/examples.h %reldir%/fsck.h %reldir%/fsck_checks.c %reldir%/fsck_schema.c \
+	%reldir%/ledger_replay.c %reldir%/migrate.c \
 	%reldir%/query.c %reldir%/query.h %reldir%/store.c %reldir%/store.h \
 	%reldir%/store_copy.c %reldir%/store_extra.c \
 	%reldir%/store_internal.h \
@@ -22,8 +25,8 @@ twellscope_ledger_so_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) -DTW_EXTENSION
 twellscope_ledger_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_ledger_so_SOURCES = %reldir%/extension.c %reldir%/functions.c \
 	%reldir%/ledger_format.c %reldir%/ledger_read.c \
-	%reldir%/vtab_pairs.c %reldir%/vtab_plan.c %reldir%/vtab_rows.c \
-	src/base/error.c src/base/memory.c
+	%reldir%/vtab_examples.c %reldir%/vtab_pairs.c %reldir%/vtab_plan.c \
+	%reldir%/vtab_rows.c src/base/error.c src/base/memory.c
 twellscope_ledger_so_LDFLAGS = $(AM_LDFLAGS) -shared
 twellscope_ledger_so_LDADD = $(ZLIB_LIBS) -lm
 BUILT_SOURCES += %reldir%/schema_sql.c

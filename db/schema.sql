@@ -1,4 +1,5 @@
--- twellscope's only schema (user_version 1), embedded into the program.
+-- twellscope's only schema (user_version 2), embedded into the program. What
+-- changes here gets a step in migrate.c, so that older files can follow.
 --
 -- Physical tables end in "_" and are not public; the views below are the
 -- public interface: their names and columns only ever grow. Every count is an
@@ -7,7 +8,7 @@
 -- run_id and def_ord lead every key; def_ord 0 is a run's primary definition.
 
 PRAGMA application_id = 1417102668;  -- 0x5477454C, "TwEL"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- What was run -----------------------------------------------------------
 
@@ -32,8 +33,9 @@ CREATE TABLE run_ (
   started TEXT, finished TEXT, version TEXT, command TEXT,
   -- where a resumed run goes on: the next sequence, and the text seen so far
   next_document INTEGER, next_start INTEGER,
-  ledger TEXT, -- what is kept of every row: "nnz,l1,sets,watch:..."
-  writer TEXT  -- the process that counts: one that was replaced stops
+  writer TEXT, -- the process that counts: one that was replaced stops
+  -- since version 2
+  ledger TEXT  -- what is kept of every row: "nnz,l1,sets,watch:..."
 );
 
 CREATE TABLE definition_ (
@@ -210,6 +212,33 @@ CREATE TABLE ledger_ (
   data BLOB NOT NULL,
   UNIQUE (block_id, kind, def_ord, layer)
 );
+
+CREATE TABLE example_ (    -- --examples: each neuron's strongest contexts
+  run_id INTEGER NOT NULL, layer INTEGER NOT NULL, data BLOB NOT NULL,
+  PRIMARY KEY (run_id, layer)
+);
+
+-- Training: of our trainer, or imported (import trainlog) -------------------
+
+CREATE TABLE training_step_ (
+  run_id INTEGER NOT NULL, step INTEGER NOT NULL, tokens INTEGER,
+  ce REAL, loss REAL, l1 REAL, l1_coefficient REAL, lr REAL, grad_norm REAL,
+  mean_nnz REAL, alive REAL,      -- over layers; alive as a fraction
+  dense_rows INTEGER, step_ns INTEGER, tokens_per_ms REAL, peak_bytes INTEGER,
+  PRIMARY KEY (run_id, step)
+) WITHOUT ROWID;
+
+CREATE TABLE training_layer_ (
+  run_id INTEGER NOT NULL, step INTEGER NOT NULL, layer INTEGER NOT NULL,
+  mean_nnz REAL, max_nnz INTEGER, alive REAL, dense_rows INTEGER, path TEXT,
+  PRIMARY KEY (run_id, step, layer)
+) WITHOUT ROWID;
+
+CREATE TABLE training_dead_ (
+  run_id INTEGER NOT NULL, step INTEGER NOT NULL, layer INTEGER NOT NULL,
+  window_tokens INTEGER NOT NULL, dead INTEGER NOT NULL,
+  PRIMARY KEY (run_id, step, layer)
+) WITHOUT ROWID;
 
 -- Timings ------------------------------------------------------------------
 
@@ -412,3 +441,17 @@ CREATE VIEW bench_results AS SELECT
   b.tokens_per_ms, b.mj_per_token, b.energy_method, b.idle_watt, b.peak_bytes,
   b.rel_error
 FROM bench_ b JOIN run_ r USING (run_id);
+
+CREATE VIEW training_steps AS SELECT
+  r.run, t.step, t.tokens, t.ce, t.loss, t.l1, t.l1_coefficient, t.lr,
+  t.grad_norm, t.mean_nnz, t.alive, t.dense_rows, t.step_ns, t.tokens_per_ms,
+  t.peak_bytes
+FROM training_step_ t JOIN run_ r USING (run_id);
+
+CREATE VIEW training_layers AS SELECT
+  r.run, t.step, t.layer, t.mean_nnz, t.max_nnz, t.alive, t.dense_rows, t.path
+FROM training_layer_ t JOIN run_ r USING (run_id);
+
+CREATE VIEW training_dead AS SELECT
+  r.run, t.step, t.layer, t.window_tokens, t.dead
+FROM training_dead_ t JOIN run_ r USING (run_id);

@@ -250,6 +250,8 @@ void tw_store_close(struct tw_store *store)
         sqlite3_finalize(store->put[i]);
     sqlite3_finalize(store->put_piece);
     sqlite3_finalize(store->put_blob);
+    sqlite3_finalize(store->put_step);
+    sqlite3_finalize(store->put_step_layer);
     sqlite3_close_v2(store->db); /* rolls back */
     tw_free(store->path);
     tw_free(store);

@@ -53,7 +53,15 @@ enum tw_table {
     TW_TABLES
 };
 
-enum tw_store_mode { TW_STORE_READ, TW_STORE_WRITE, TW_STORE_CHANGE };
+/* user_version of files that this program writes; it reads older ones too. */
+#define TW_SCHEMA_VERSION 2
+
+enum tw_store_mode {
+    TW_STORE_READ,
+    TW_STORE_WRITE,
+    TW_STORE_CHANGE,
+    TW_STORE_MIGRATE /* as CHANGE, for a file of an older schema too */
+};
 
 struct tw_store;
 
@@ -61,13 +69,20 @@ struct tw_store;
  * one that is there. READ opens read-only;
  * where a hot journal prevents that, opens read-write once to roll back.
  * Returns TW_OK, TW_ERR_NOT_FOUND, TW_ERR_DB, TW_ERR_FULL, TW_ERR_MISMATCH
- * (not ours, newer schema), each naming path. Close with tw_store_close. */
+ * (not ours, newer schema, an older one for writing), each naming path. Close
+ * with tw_store_close. */
 TW_MUST_USE enum tw_status tw_store_open(const char *path,
                                          enum tw_store_mode mode,
                                          struct tw_store **store,
                                          struct tw_error *err);
 /* Rolls back what is not committed. NULL is allowed. */
 void tw_store_close(struct tw_store *store);
+/* Before what needs the newest schema reads a file: TW_ERR_MISMATCH, naming
+ * `fsck --migrate`, if the file is older. */
+TW_MUST_USE enum tw_status tw_store_check_schema(const struct tw_store *store,
+                                                 struct tw_error *err);
+/* user_version of the open file. */
+int tw_store_schema(const struct tw_store *store);
 /* SQLite's own version, static. */
 const char *tw_store_library(void);
 /* As given to tw_store_open: for messages. */
@@ -232,6 +247,34 @@ TW_MUST_USE enum tw_status tw_store_put_timing(struct tw_store *store,
                                                int64_t run,
                                                const struct tw_store_timing *t,
                                                struct tw_error *err);
+
+/* One row of training_step_ and of training_layer_; NaN or TW_NULL: NULL. */
+struct tw_store_step {
+    int64_t step, tokens, dense_rows, step_ns, peak_bytes;
+    double ce, loss, l1, l1_coefficient, lr, grad_norm, mean_nnz, alive,
+        tokens_per_ms;
+};
+struct tw_store_step_layer {
+    int64_t step, layer, max_nnz, dense_rows;
+    double mean_nnz, alive;
+    const char *path; /* NULL: NULL */
+};
+TW_MUST_USE enum tw_status tw_store_put_step(struct tw_store *store,
+                                             int64_t run,
+                                             const struct tw_store_step *s,
+                                             struct tw_error *err);
+TW_MUST_USE enum tw_status
+tw_store_put_step_layer(struct tw_store *store, int64_t run,
+                        const struct tw_store_step_layer *s,
+                        struct tw_error *err);
+
+/* Brings a file up to TW_SCHEMA_VERSION in one transaction, after a copy of it,
+ * PATH.vN-backup, was written under the same lock; *from is the version it had.
+ * A file that is up to date is left as it is. Returns TW_OK, TW_ERR_EXISTS (a
+ * backup of that name), or tw_store_open's errors; the file is then unchanged.
+ */
+TW_MUST_USE enum tw_status tw_store_migrate(const char *path, int *from,
+                                            struct tw_error *err);
 
 /* ANALYZE, at the end of a run. */
 TW_MUST_USE enum tw_status tw_store_analyze(struct tw_store *store,

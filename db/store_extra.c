@@ -1,5 +1,5 @@
 /* The rows that hold text or reals: definitions, tags, corpora, token pieces,
- * parity, timings. */
+ * parity, timings, training. */
 #include <config.h>
 
 #include "db/store.h"
@@ -140,4 +140,31 @@ enum tw_status tw_store_put_timing(struct tw_store *store, int64_t run,
                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                    "iitiiiii", run, t->layer, t->path, t->tokens, t->ns_median,
                    t->ns_min, t->ns_mad, t->repetitions);
+}
+
+enum tw_status tw_store_put_step(struct tw_store *store, int64_t run,
+                                 const struct tw_store_step *s,
+                                 struct tw_error *err)
+{
+    return twp_run_cached(
+        store, &store->put_step, err,
+        "INSERT INTO training_step_(run_id, step, tokens, ce, loss, l1,"
+        " l1_coefficient, lr, grad_norm, mean_nnz, alive, dense_rows, step_ns,"
+        " tokens_per_ms, peak_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,"
+        " ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        "iiirrrrrrrriiri", run, s->step, s->tokens, s->ce, s->loss, s->l1,
+        s->l1_coefficient, s->lr, s->grad_norm, s->mean_nnz, s->alive,
+        s->dense_rows, s->step_ns, s->tokens_per_ms, s->peak_bytes);
+}
+
+enum tw_status tw_store_put_step_layer(struct tw_store *store, int64_t run,
+                                       const struct tw_store_step_layer *s,
+                                       struct tw_error *err)
+{
+    return twp_run_cached(
+        store, &store->put_step_layer, err,
+        "INSERT INTO training_layer_(run_id, step, layer, mean_nnz, max_nnz,"
+        " alive, dense_rows, path) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "iiiririt", run, s->step, s->layer, s->mean_nnz, s->max_nnz, s->alive,
+        s->dense_rows, s->path);
 }

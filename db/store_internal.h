@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define TWP_APPLICATION_ID 0x5477454CU
-#define TWP_SCHEMA_VERSION 1
+#define TWP_SCHEMA_VERSION TW_SCHEMA_VERSION
 #define TWP_BUSY_MS 10000
 
 /* db/schema.sql, made into C by a rule of db/local.mk. */
@@ -23,8 +23,9 @@ struct tw_store {
     sqlite3 *db;
     char *path;
     enum tw_store_mode mode;
+    int version; /* user_version */
     sqlite3_stmt *put[TW_TABLES]; /* prepared at the first use */
-    sqlite3_stmt *put_piece, *put_blob;
+    sqlite3_stmt *put_piece, *put_blob, *put_step, *put_step_layer;
 };
 
 /* Fills *err from the connection's last failure (result code `code`), naming
@@ -54,6 +55,10 @@ TW_MUST_USE enum tw_status twp_run_cached(struct tw_store *store,
                                           struct tw_error *err,
                                           const char *sql, const char *types,
                                           ...);
+/* A database in memory with schema.sql alone, to compare with; close it, also
+ * after an error. */
+TW_MUST_USE enum tw_status twp_schema_model(sqlite3 **model,
+                                            struct tw_error *err);
 /* The i-th table of what a run counted or timed; NULL: no more. */
 const char *twp_result_table(int i);
 /* Copies the rows of `table` whose column `key` is from_key, under to_key; the

@@ -3,7 +3,8 @@
  * object: no lock is taken, no journal touched, and no second descriptor closed
  * (which would drop this process's locks on the file).
  *
- * R1 Not a database, not ours, a newer schema: refused, unchanged.
+ * R1 Not a database, not ours, a newer schema, an older one for writing:
+ *    refused, unchanged.
  * R2 A missing or empty file is created by WRITE, not found by the others.
  * R3 A hot journal is rolled back, also for READ. */
 #include <config.h>
@@ -28,9 +29,19 @@ static uint32_t big_endian(const unsigned char *at)
            (uint32_t)at[2] << 8 | at[3];
 }
 
-static enum tw_status check_identity(const char *path, uint32_t id,
+static enum tw_status too_old(const char *path, int64_t version,
+                              struct tw_error *err)
+{
+    return tw_error_set(err, TW_ERR_MISMATCH,
+                        "%s: schema %lld is older than this program's %d: "
+                        "twellscope fsck --migrate --db %s",
+                        path, (long long)version, TWP_SCHEMA_VERSION, path);
+}
+
+static enum tw_status check_identity(const struct tw_store *store, uint32_t id,
                                      int64_t version, struct tw_error *err)
 {
+    const char *path = store->path;
     if (id != TWP_APPLICATION_ID)
         return tw_error_set(err, TW_ERR_MISMATCH,
                             "%s: another program's database", path);
@@ -41,13 +52,31 @@ static enum tw_status check_identity(const char *path, uint32_t id,
     if (version < 1)
         return tw_error_set(err, TW_ERR_MISMATCH, "%s: schema %lld is unknown",
                             path, (long long)version);
+    if (version < TWP_SCHEMA_VERSION && (store->mode == TW_STORE_WRITE ||
+                                         store->mode == TW_STORE_CHANGE))
+        return too_old(path, version, err);
     return TW_OK;
 }
 
+enum tw_status tw_store_check_schema(const struct tw_store *store,
+                                     struct tw_error *err)
+{
+    return store->version < TWP_SCHEMA_VERSION
+               ? too_old(store->path, store->version, err)
+               : TW_OK;
+}
+
+int tw_store_schema(const struct tw_store *store)
+{
+    return store->version;
+}
+
 /* R1, on the file's first bytes. */
-static enum tw_status check_header(sqlite3 *db, const char *path,
+static enum tw_status check_header(const struct tw_store *store,
                                    struct tw_error *err)
 {
+    sqlite3 *db = store->db;
+    const char *path = store->path;
     unsigned char head[HEADER_BYTES] = {0};
     sqlite3_file *file = NULL;
     sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
@@ -58,7 +87,7 @@ static enum tw_status check_header(sqlite3 *db, const char *path,
         return tw_error_set(err, TW_ERR_DB, "%s: cannot read", path);
     if (memcmp(head, "SQLite format 3", 16) != 0)
         return tw_error_set(err, TW_ERR_DB, "%s: file is not a database", path);
-    return check_identity(path, big_endian(head + APPLICATION_ID_AT),
+    return check_identity(store, big_endian(head + APPLICATION_ID_AT),
                           (int32_t)big_endian(head + USER_VERSION_AT), err);
 }
 
@@ -131,7 +160,8 @@ static enum tw_status check_opened(struct tw_store *store,
         version = pragma(store, "PRAGMA user_version", &code);
     if (code != SQLITE_OK)
         return twp_fail(store->db, store->path, code, err);
-    return check_identity(store->path, (uint32_t)id, version, err);
+    store->version = (int)version;
+    return check_identity(store, (uint32_t)id, version, err);
 }
 
 /* A file whose maker was killed in its first commit: R3 empties it. */
@@ -166,7 +196,7 @@ static enum tw_status open_read(struct tw_store *store, struct tw_error *err)
 {
     enum tw_status status = open_flags(store, SQLITE_OPEN_READONLY, err);
     if (status == TW_OK)
-        status = check_header(store->db, store->path, err);
+        status = check_header(store, err);
     if (status == TW_OK && first_read(store) == SQLITE_READONLY_ROLLBACK)
         status = roll_back_journal(store, err);
     if (status == TW_OK)
@@ -201,7 +231,7 @@ static enum tw_status open_write(struct tw_store *store, bool is_new,
     if (!is_new) {
         status = open_flags(store, SQLITE_OPEN_READONLY, err);
         if (status == TW_OK)
-            status = check_header(store->db, store->path, err);
+            status = check_header(store, err);
         close_again(store);
     }
     if (status == TW_OK)

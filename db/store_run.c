@@ -107,13 +107,16 @@ enum tw_status tw_store_run_renew(struct tw_store *store, int64_t run,
 static const char *const counted[] = {
     "layer_", "block_", "class_", "layer_position_", "position_",
     "layer_token_", "token_", "neuron_", "hist_", "tile_", "magnitude_",
-    "route_", "dead_curve_", "rate_", "document_", "parity_",
+    "route_", "dead_curve_", "rate_", "document_", "parity_", "example_",
 };
 static const char *const kept[] = {
-    "definition_", "run_tag_", "corpus_", "layer_timing_", "bench_",
-    "ledger_block_", "run_",
+    "definition_",    "run_tag_",         "corpus_",        "layer_timing_",
+    "bench_",         "training_step_",   "training_layer_",
+    "training_dead_", "ledger_block_",    "run_",
 };
-static const char *const timed[] = {"layer_timing_", "bench_"};
+static const char *const timed[] = {"layer_timing_", "bench_",
+                                    "training_step_", "training_layer_",
+                                    "training_dead_"};
 enum {
     COUNTED = sizeof counted / sizeof *counted,
     TIMED = sizeof timed / sizeof *timed

@@ -17,6 +17,7 @@ int twp_vtab_register(sqlite3 *db);
 /* Parts of it. */
 int twp_vtab_rows_register(sqlite3 *db);  /* token_activity, ... */
 int twp_vtab_pairs_register(sqlite3 *db); /* neuron_tokens */
+int twp_vtab_examples_register(sqlite3 *db);
 int twp_functions_register(sqlite3 *db);  /* sparsity(), gini(), ... */
 
 #ifdef __cplusplus

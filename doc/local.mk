@@ -1,5 +1,6 @@
 # Man pages are printed by the program from its table of commands.
-TW_MAN_COMMANDS = info tokenize profile merge bench runs sql figure
+TW_MAN_COMMANDS = info tokenize profile merge bench runs sql figure diff neuron fsck \
+	import
 TW_MANS = doc/twellscope.1 $(TW_MAN_COMMANDS:%=doc/twellscope-%.1)
 man_MANS = $(TW_MANS)
 CLEANFILES += $(TW_MANS)

@@ -8,7 +8,8 @@ extensions. As a module:
     for row in ledger.active_neurons("x.sqlite", "run", layer=3):
         print(row["neuron"], row["value"])
 
-As a program: ledger.py DB RUN token_activity|active_neurons [LAYER] prints CSV.
+As a program: ledger.py DB RUN token_activity|active_neurons|examples [LAYER]
+prints CSV.
 The format stands in doc/FORMAT.md."""
 import array
 import csv
@@ -120,8 +121,29 @@ def active_neurons(path, run, layer=None):
                 at += count
 
 
+def examples(path, run, layer=None):
+    db, run_id, layers, ctx = open_run(path, run)
+    before, total = {}, 0
+    for document, sequences in db.execute("SELECT document, sequences FROM document_ WHERE"
+                                          " run_id = ? ORDER BY document", (run_id,)).fetchall():
+        before[document] = total
+        total += sequences
+    for number in range(layers) if layer is None else [layer]:
+        row = db.execute("SELECT data FROM example_ WHERE run_id = ? AND layer = ?",
+                         (run_id, number)).fetchone()
+        counts, values, documents, places = unpack(row[0]) if row else ([], [], [], [])
+        at = 0
+        for neuron, count in enumerate(counts):
+            for rank in range(1, count + 1):
+                yield {"layer": number, "neuron": neuron, "rank": rank,
+                       "sequence": before[documents[at]] + places[at] // ctx,
+                       "position": places[at] % ctx, "value": as_float(values[at])}
+                at += 1
+
+
 def main(arguments):
-    tables = {"token_activity": token_activity, "active_neurons": active_neurons}
+    tables = {"token_activity": token_activity, "active_neurons": active_neurons,
+              "examples": examples}
     if len(arguments) not in (3, 4) or arguments[2] not in tables:
         sys.exit(__doc__)
     path, run, table = arguments[:3]

@@ -46,10 +46,12 @@ only_in cblas.h kernels
 only_in pcre2.h src/text
 only_in mpi.h src/run
 
-# Nothing but src/cmd prints or ends the process.
-for f in $(grep -lE '\b(exit|abort|_exit)\(|\bprintf\(|fprintf\(stderr' -r \
-               src kernels db analysis --include='*.c' | grep -v '^src/cmd/'); do
-    echo "$f prints or exits: only src/cmd may"
-    bad=1
+# Nothing but src/cmd prints or ends the process (SQL in strings may printf).
+for f in $(find src kernels db analysis -name '*.c' | grep -v '^src/cmd/'); do
+    if sed 's/"[^"]*"//g' "$f" |
+        grep -qE '\b(exit|abort|_exit)\(|\bprintf\(|fprintf\(stderr'; then
+        echo "$f prints or exits: only src/cmd may"
+        bad=1
+    fi
 done
 exit $bad

@@ -22,11 +22,13 @@ CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
 	tests/cli/malformed.sh tests/cli/show.sh \
 	tests/cli/views.sh tests/cli/rules.sh tests/cli/families.sh \
 	tests/cli/merge.sh tests/cli/ledger.sh tests/cli/bench.sh \
-	tests/cli/formats.sh tests/cli/plan.sh
+	tests/cli/formats.sh tests/cli/plan.sh \
+	tests/cli/fsck.sh tests/cli/trainlog.sh tests/cli/diff.sh \
+	tests/cli/outputs.sh tests/cli/examples.sh
 TESTS += $(CLI_TESTS)
 EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py \
 	tests/cli/make_bad.py tests/cli/check_views.py \
-	tests/cli/make_formats.py \
+	tests/cli/make_formats.py tests/cli/spoil_fsck.py \
 	tests/data/sparselm-tiny/README.md \
 	tests/data/sparselm-tiny/config.json \
 	tests/data/sparselm-tiny/model.safetensors \

@@ -87,7 +87,7 @@ START_TEST(new_file_is_ours_and_opens_again)
     size_t size;
     TW_OK_OR_FAIL(tw_file_read(path, 1 << 24, &text, &size, &err), err);
     ck_assert_mem_eq(text + 68, "TwEL", 4);
-    ck_assert_mem_eq(text + 60, "\0\0\0\1", 4);
+    ck_assert_mem_eq(text + 60, "\0\0\0\2", 4);
     tw_free(text);
 }
 END_TEST
@@ -115,7 +115,7 @@ static const struct {
      "another program's database"},
     {"PRAGMA application_id=1417102668; PRAGMA user_version=7;"
      "CREATE TABLE run_(x)", TW_ERR_MISMATCH,
-     "x.sqlite: schema 7 is newer than this program's 1"},
+     "x.sqlite: schema 7 is newer than this program's 2"},
     {"PRAGMA application_id=1417102668; CREATE TABLE run_(x)", TW_ERR_MISMATCH,
      "schema 0 is unknown"},
     {"PRAGMA journal_mode=WAL; CREATE TABLE t(x)", TW_ERR_MISMATCH,
@@ -174,7 +174,7 @@ START_TEST(missing_tables_are_an_error_with_the_path)
     struct tw_error err = {0};
     struct tw_store *store;
     int64_t run;
-    raw("PRAGMA application_id=1417102668; PRAGMA user_version=1;"
+    raw("PRAGMA application_id=1417102668; PRAGMA user_version=2;"
         "CREATE TABLE t(x)");
     TW_OK_OR_FAIL(tw_store_open(path, TW_STORE_WRITE, &store, &err), err);
     TW_FAILS_WITH(tw_store_run_find(store, "a", &run, &err), TW_ERR_DB,

@@ -20,8 +20,9 @@
  *
  * The mainloop alone takes 0.91 of cuBLASLt's product (M 16384, K 2048, N 5632,
  * one H200; 3 or 4 stages, groups of 4, 8 or 16: within 2 %; stages of K 32: 4 %
- * slower), all of this kernel 1.02 at 29 and 1.00 at 98 non-zeros, tensor cores
- * busy to 89 %; at M 65536 1.00. Lost: mbarrier waits and arrivals of cluster
+ * slower), all of this kernel 1.05 to 1.07 at 29 and 1.08 at 98 non-zeros, tensor
+ * cores busy to 89 %; at M 65536 1.03 (1.02 and 1.00 before fp16 and applied
+ * definitions came in). Lost: mbarrier waits and arrivals of cluster
  * scope, 1.37 of cuBLASLt; packing a row at a time, by a scan of shuffles and
  * unrolled predicated stores 1.20, by ballots 1.15 (the helper warps were slower
  * than the mainloop); a bias decided at run time 1.09; 512 threads, for more

@@ -50,6 +50,7 @@ static const struct tw_argument arguments[] = {
     {"no-l1", 0, TW_ARG_FLAG, OPTION(no_ledger_l1), 0},
     {"active-sets", 0, TW_ARG_FLAG, OPTION(has_sets), 0},
     {"watch", 0, TW_ARG_TEXT, OPTION(watch), 0},
+    {"examples", 0, TW_ARG_COUNT, OPTION(examples), 1},
     {"magnitudes", 0, TW_ARG_FLAG, OPTION(has_magnitudes), 0},
     {"no-loss", 0, TW_ARG_FLAG, OPTION(no_loss), 0},
     {"limit", 0, TW_ARG_COUNT, OPTION(limit), 1},
@@ -235,7 +236,9 @@ const struct tw_command tw_command_profile = {
         "  --active-sets          and every row's active neurons with their "
         "values\n"
         "                         (active_neurons, neuron_tokens)\n"
-        "  --watch L:N,...|FILE   each firing of those neurons (watched)\n\n"
+        "  --watch L:N,...|FILE   each firing of those neurons (watched)\n"
+        "  --examples K           each neuron's K strongest contexts "
+        "(examples)\n\n"
         "Store\n"
         "  --db FILE              database ($TWELLSCOPE_DB, else "
         "twellscope.sqlite)\n"

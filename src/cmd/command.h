@@ -33,6 +33,10 @@ extern const struct tw_command tw_command_profile;
 extern const struct tw_command tw_command_merge;
 extern const struct tw_command tw_command_runs;
 extern const struct tw_command tw_command_bench;
+extern const struct tw_command tw_command_fsck;
+extern const struct tw_command tw_command_import;
+extern const struct tw_command tw_command_diff;
+extern const struct tw_command tw_command_neuron;
 
 #ifdef __cplusplus
 }

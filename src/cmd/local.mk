@@ -3,7 +3,10 @@ noinst_LIBRARIES += libcmd.a
 libcmd_a_SOURCES = \
 	%reldir%/arguments.c %reldir%/arguments.h \
 	%reldir%/bench_show.c %reldir%/bench_show.h \
-	%reldir%/cmd_bench.c %reldir%/cmd_figure.c %reldir%/cmd_info.c \
+	%reldir%/cmd_bench.c %reldir%/cmd_diff.c \
+	%reldir%/cmd_figure.c %reldir%/cmd_fsck.c \
+	%reldir%/cmd_import.c %reldir%/cmd_info.c \
+	%reldir%/cmd_neuron.c \
 	%reldir%/cmd_merge.c %reldir%/cmd_profile.c \
 	%reldir%/cmd_runs.c %reldir%/cmd_sql.c \
 	%reldir%/cmd_tokenize.c %reldir%/command.h %reldir%/commands.c \

@@ -11,6 +11,7 @@
 #include "base/obs.h"
 #include "base/sha256.h"
 #include "base/threads.h"
+#include "db/examples.h"
 #include "db/ledger.h"
 #include "db/store.h"
 #include "kernels/ops.h"
@@ -54,8 +55,9 @@ struct tw_job {
     struct tw_facts facts;
     struct tw_threads *pool; /* for recording */
     struct tw_profile *profile;
-    struct tw_ledger *ledger; /* NULL: none is asked for */
-    struct tw_watch *watch;   /* [watches] ascending */
+    struct tw_ledger *ledger;     /* NULL: none is asked for */
+    struct tw_examples *examples; /* NULL: likewise */
+    struct tw_watch *watch;       /* [watches] ascending */
     int watches;
     struct tw_layer_obs *obs; /* [layers] */
     int64_t obs_rows;         /* rows the obs have room for */

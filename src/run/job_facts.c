@@ -62,7 +62,8 @@ static void gather_rules(struct tw_job *s)
     tw_facts_int(f, "magnitudes", "--magnitudes", o->has_magnitudes);
     tw_facts_int(f, "has_loss", "--no-loss", !o->no_loss);
     tw_job_ledger_text(s, ledger, sizeof ledger);
-    tw_facts_text(f, "ledger", "--per-token, --active-sets, --watch",
+    tw_facts_text(f, "ledger",
+                  "--per-token, --active-sets, --watch, --examples",
                   *ledger ? ledger : NULL);
     tw_facts_int(f, "shard", "--shard", o->shard);
     tw_facts_int(f, "shards", "--shard", o->shards);

@@ -1,4 +1,5 @@
-/* A profile's ledger: what --per-token, --active-sets and --watch ask for. */
+/* A profile's ledger: what --per-token, --active-sets, --watch and --examples
+ * ask for. */
 #include <config.h>
 
 #include <ctype.h>
@@ -21,7 +22,7 @@ static bool is_wanted(const struct tw_profile_options *o)
 
 bool tw_job_wants_sets(const struct tw_job *s)
 {
-    return s->o->has_sets || s->o->watch;
+    return s->o->has_sets || s->o->watch || s->o->examples > 0;
 }
 
 /* "L:N" at *text, which moves past it and what separates it from the next. */
@@ -106,8 +107,15 @@ static enum tw_status read_watches(struct tw_job *s, struct tw_error *err)
 enum tw_status tw_job_open_ledger(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status = TW_OK;
-    if (!is_wanted(s->o))
-        return TW_OK;
+    if (s->o->examples > TW_MAX_EXAMPLES)
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "--examples: at most %d a neuron", TW_MAX_EXAMPLES);
+    if (s->o->examples > 0)
+        status =
+            tw_examples_create(s->model->layers, s->model->d_ff,
+                               (int)s->o->examples, s->pool, &s->examples, err);
+    if (!is_wanted(s->o) || status != TW_OK)
+        return status;
     if (s->o->watch)
         status = read_watches(s, err);
     const char *rows = getenv("TW_LEDGER_ROWS"); /* smaller blocks, for tests */
@@ -147,6 +155,9 @@ void tw_job_ledger_text(const struct tw_job *s, char *text, size_t size)
         if (columns[i].is_on)
             used += (size_t)snprintf(text + used, size - used, "%s%s",
                                      used ? "," : "", columns[i].name);
+    if (s->o->examples > 0)
+        used += (size_t)snprintf(text + used, size - used, "%sexamples:%d",
+                                 used ? "," : "", (int)s->o->examples);
     if (s->watches == 0)
         return;
     tw_sha256_init(&hash);

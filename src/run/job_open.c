@@ -295,6 +295,7 @@ void tw_job_close(struct tw_job *s)
     tw_batches_destroy(s->batches);
     tw_profile_destroy(s->profile);
     tw_ledger_destroy(s->ledger);
+    tw_examples_destroy(s->examples);
     tw_free(s->watch);
     if (s->obs)
         for (int64_t l = 0; l < s->model->layers; l++)

@@ -92,6 +92,8 @@ static enum tw_status resume(struct tw_job *s, struct tw_error *err)
             status = tw_profile_restore(s->profile, s->store, s->run, err);
         if (status == TW_OK && s->ledger)
             status = tw_ledger_restore(s->ledger, s->store, s->run, err);
+        if (status == TW_OK && s->examples)
+            status = tw_examples_restore(s->examples, s->store, s->run, err);
         if (status == TW_OK)
             status = tw_store_get_int(s->store, s->run, "next_document",
                                       &s->next_document, err);
@@ -261,6 +263,8 @@ enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
         status = tw_profile_save(s->profile, s->store, s->run, err);
     if (status == TW_OK && s->ledger)
         status = save_ledger(s, is_last, err);
+    if (status == TW_OK && s->examples)
+        status = tw_examples_save(s->examples, s->store, s->run, err);
     if (status == TW_OK)
         status = tw_store_set_int(s->store, s->run, "next_document",
                                   s->next_document, err);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "analysis/store_profile.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "db/examples.h"
 #include "db/ledger.h"
 #include "db/query.h"
 #include "run/merge_internal.h"
@@ -295,6 +297,30 @@ static enum tw_status add_parts(struct merge *m, struct span span,
     return TW_OK;
 }
 
+/* The parts' strongest contexts: the strongest of all. */
+static enum tw_status merge_examples(struct merge *m, struct span span,
+                                     const struct tw_profile_config *config,
+                                     int64_t run, struct tw_error *err)
+{
+    struct tw_examples *examples = NULL;
+    char *kept = NULL;
+    enum tw_status status =
+        tw_store_get_text(m->out, run, "ledger", &kept, err);
+    const char *at = kept ? strstr(kept, "examples:") : NULL;
+    int k = at ? atoi(at + strlen("examples:")) : 0;
+    if (status == TW_OK && k > 0 && k <= TW_MAX_EXAMPLES)
+        status = tw_examples_create(config->layers, config->width, k,
+                                    config->pool, &examples, err);
+    for (const struct twp_part *p = span.first; examples && p < span.end; p++)
+        if (status == TW_OK && is_usable(p))
+            status = tw_examples_restore(examples, p->store, p->run, err);
+    if (status == TW_OK && examples)
+        status = tw_examples_save(examples, m->out, run, err);
+    tw_examples_destroy(examples);
+    tw_free(kept);
+    return status;
+}
+
 static enum tw_status merge_span(struct merge *m, struct span span,
                                  struct tw_error *err)
 {
@@ -324,6 +350,8 @@ static enum tw_status merge_span(struct merge *m, struct span span,
             status = tw_ledger_copy(m->out, run, p->store, p->run, err);
     if (status == TW_OK)
         status = tw_ledger_number(m->out, run, err);
+    if (status == TW_OK)
+        status = merge_examples(m, span, &config, run, err);
     if (status == TW_OK)
         status = twp_merge_corpora(m->out, run, lead, span.end, is_whole, err);
     if (status == TW_OK)

@@ -33,7 +33,7 @@ static const struct {
     {"--limit", "token_limit"},
     {"--magnitudes", "magnitudes"},
     {"--no-loss", "has_loss"},
-    {"--per-token, --active-sets, --watch", "ledger"},
+    {"--per-token, --active-sets, --watch, --examples", "ledger"},
     {"plan", "plan"},
     {"--backend", "backend"},
     {"number type", "compute_dtype"},
@@ -191,6 +191,8 @@ enum tw_status twp_inputs_open(struct twp_inputs *inputs,
     for (int i = 0; i < count && status == TW_OK; i++) {
         status = tw_store_open(paths[i], TW_STORE_READ, &inputs->store[i], err);
         inputs->stores += status == TW_OK;
+        if (status == TW_OK)
+            status = tw_store_check_schema(inputs->store[i], err);
         if (status == TW_OK)
             status = read_runs(inputs, inputs->store[i], err);
     }

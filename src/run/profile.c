@@ -77,6 +77,8 @@ static enum tw_status record(struct tw_job *s, const struct tw_batch *batch,
     if (status == TW_OK && s->ledger)
         status = tw_ledger_add(s->ledger, batch, s->obs,
                                s->o->no_loss ? NULL : &s->head, err);
+    if (status == TW_OK && s->examples)
+        status = tw_examples_add(s->examples, batch, s->obs, err);
     if (s->oracle)
         tw_oracle_add(s->oracle, batch, s->obs,
                       s->o->no_loss ? NULL : &s->head);

@@ -45,6 +45,7 @@ struct tw_profile_options {
     bool has_ledger, no_ledger_l1, has_sets; /* --per-token, --no-l1,
                                               * --active-sets */
     const char *watch; /* --watch: "L:N,..." or a file of that; NULL */
+    int64_t examples;  /* --examples: contexts a neuron; 0: none */
     bool has_magnitudes, no_loss, is_strict, is_dry_run, no_parse_special;
     int64_t limit;             /* -1: none */
     int64_t shard, shards;     /* 0, 1: the whole */

@@ -24,7 +24,7 @@ equal "info names GGUF" "$(fact tiny.gguf stored)" \
 counts() {
     "$tw" profile -m "$1" -f text.txt --db "$2.sqlite" --name x >/dev/null \
         2>err.txt || cat err.txt
-    sql "$2.sqlite" "SELECT layer, mean_nnz, sparsity, dead, round(mean_l1, 4)
+    sql "$2.sqlite" "SELECT layer, mean_nnz, sparsity, dead, round(mean_l1, 2)
         FROM layer_stats" >"$2.txt"
     sql "$2.sqlite" "SELECT tokens, round(mean_nll, 5), activation FROM run_info" \
         >>"$2.txt"

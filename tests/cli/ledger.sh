@@ -111,6 +111,23 @@ claim "--replace" profile --db a.sqlite --replace
 equal "no block is left behind" "$(sql a.sqlite "SELECT count(*) FROM ledger_ WHERE block_id NOT IN
     (SELECT block_id FROM ledger_block_)" | tail -n 1)" 0
 
+# Blocks in which a layer or a watched neuron did nothing.
+silent() {
+    "$tw" profile -m "$tiny" -f c.jsonl -c 32 --name s --activation fatrelu:1e9 --active-sets \
+        --watch 2:3 "$@" >/dev/null 2>&1
+}
+claim "a silent model" silent --db s.sqlite
+timeout -s KILL 0.3 "$tw" profile -m "$tiny" -f c.jsonl -c 32 --name s \
+    --activation fatrelu:1e9 --active-sets --watch 2:3 --db t.sqlite --resume -b 40 --checkpoint 0 \
+    >/dev/null 2>&1
+claim "goes on" silent --db t.sqlite --resume -b 40
+for db in s t; do
+    equal "rows of $db" "$(sql $db.sqlite "SELECT count(*) > 0, sum(nnz) FROM token_activity" |
+        tail -n 1)" "1,0"
+    equal "no firing in $db" "$(sql $db.sqlite "SELECT (SELECT count(*) FROM active_neurons) +
+        (SELECT count(*) FROM watched) + (SELECT count(*) FROM neuron_tokens)" | tail -n 1)" 0
+done
+
 # Other readers.
 if command -v sqlite3 >/dev/null; then
     shell="SELECT layer, sequence, position, neuron, CAST(value * 1e6 AS INTEGER) AS v

@@ -28,6 +28,7 @@ contents() {
 whole() {
     contents "$2" >whole.txt
     same "$1: the views of one process" one.txt whole.txt
+    claim "$1: fsck" "$tw" fsck --db "$2"
     parts=$(ls "$2".part* 2>/dev/null)
     equal "$1: no parts are left" "$parts" ""
 }

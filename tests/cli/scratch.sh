@@ -10,6 +10,8 @@ profile() {
 # whole NAME DB: run r is there, as one process counts it, and nothing is left.
 whole() {
     name=$1
+    claim "$name: fsck" "$tw" fsck --db "$2"
+    name=$1
     cp "$2" only.sqlite
     "$tw" runs --db only.sqlite --delete other >/dev/null 2>&1
     published only.sqlite >whole.txt
