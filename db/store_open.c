@@ -164,6 +164,14 @@ static enum tw_status check_opened(struct tw_store *store,
     return check_identity(store, (uint32_t)id, version, err);
 }
 
+/* A file whose maker was killed in its first commit: R3 empties it. */
+static bool is_rolled_back_to_nothing(struct tw_store *store)
+{
+    int code = first_read(store);
+    return code == SQLITE_OK &&
+           pragma(store, "PRAGMA page_count", &code) == 0 && code == SQLITE_OK;
+}
+
 /* R3: a reader may not roll back, so a writer does, for a moment. */
 static enum tw_status roll_back_journal(struct tw_store *store,
                                         struct tw_error *err)
@@ -175,7 +183,11 @@ static enum tw_status roll_back_journal(struct tw_store *store,
         if (code != SQLITE_OK)
             status = twp_fail(store->db, store->path, code, err);
     }
+    bool is_empty = status == TW_OK && is_rolled_back_to_nothing(store);
     close_again(store);
+    if (is_empty)
+        return tw_error_set(err, TW_ERR_NOT_FOUND, "%s: an empty file",
+                            store->path);
     return status == TW_OK ? open_flags(store, SQLITE_OPEN_READONLY, err)
                            : status;
 }
@@ -232,7 +244,8 @@ static enum tw_status open_write(struct tw_store *store, bool is_new,
         status = harden(store, err);
     if (status == TW_OK)
         status = twp_exec(store, "PRAGMA journal_mode=DELETE", err);
-    if (status == TW_OK && is_new)
+    if (status == TW_OK && store->mode == TW_STORE_WRITE &&
+        (is_new || is_rolled_back_to_nothing(store)))
         status = make_schema(store, err);
     return status == TW_OK ? check_opened(store, err) : status;
 }

@@ -11,7 +11,6 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/pack_rows.cuh \
 	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
-libkernels_a_CPPFLAGS += -DTW_PKGLIBDIR='"$(pkglibdir)"'
 if HAVE_CUDA
 noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)

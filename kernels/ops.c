@@ -5,55 +5,27 @@
 #include "kernels/module.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define MODULE     "twellscope-cuda.so"
-#define PLACES     4
-#define PATH_BYTES 4096
+#include "base/module.h"
 
-/* The folder of the running program, without its last slash; "" if unknown. */
-static void program_folder(char folder[PATH_BYTES])
+#define MODULE "twellscope-cuda.so"
+
+/* The module's backend. It stays open: the table is its memory. */
+static enum tw_status module_ops(const struct tw_ops **ops,
+                                 struct tw_error *err)
 {
-    ssize_t length = readlink("/proc/self/exe", folder, PATH_BYTES - 1);
-    folder[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(folder, '/');
-    folder[slash ? slash - folder : 0] = '\0';
-}
-
-/* Where the module may stand, in the order tried. Returns their number. */
-static int module_places(char place[PLACES][PATH_BYTES + 64])
-{
-    char folder[PATH_BYTES];
-    const char *named = getenv("TWELLSCOPE_LIBDIR");
-    int places = 0;
-    program_folder(folder);
-    if (named && strlen(named) < PATH_BYTES)
-        snprintf(place[places++], sizeof place[0], "%s/" MODULE, named);
-    if (folder[0]) {
-        snprintf(place[places++], sizeof place[0], "%s/" MODULE, folder);
-        snprintf(place[places++], sizeof place[0], "%s/.libs/" MODULE, folder);
+    void *handle = NULL;
+    if (tw_module_open(MODULE, &handle, err) != TW_OK) {
+        tw_error_prefix(err, "backend 'cuda'");
+        return TW_ERR_UNSUPPORTED;
     }
-    snprintf(place[places++], sizeof place[0], "%s/" MODULE, TW_PKGLIBDIR);
-    return places;
-}
-
-/* The file's backend. It stays open: the table is its memory. */
-static enum tw_status module_open(const char *file, const struct tw_ops **ops,
-                                  struct tw_error *err)
-{
-    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "backend 'cuda': %s",
-                            dlerror());
     const struct tw_ops_module *module = dlsym(handle, TW_OPS_MODULE_SYMBOL);
     if (!module || module->ops_bytes != sizeof(struct tw_ops) ||
         strcmp(module->version, PACKAGE_VERSION) != 0) {
         dlclose(handle);
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda': %s is not of version %s", file,
+                            "backend 'cuda': " MODULE " is not of version %s",
                             PACKAGE_VERSION);
     }
     *ops = module->ops;
@@ -62,22 +34,10 @@ static enum tw_status module_open(const char *file, const struct tw_ops **ops,
 
 static enum tw_status cuda_find(const struct tw_ops **ops, struct tw_error *err)
 {
-    char place[PLACES][PATH_BYTES + 64];
-    int places = module_places(place);
     const struct tw_ops *found = NULL;
-    for (int i = 0; i < places && !found; i++) {
-        if (access(place[i], F_OK) != 0)
-            continue;
-        enum tw_status status = module_open(place[i], &found, err);
-        if (status != TW_OK)
-            return status;
-    }
-    if (!found)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda': no " MODULE " in "
-                            "$TWELLSCOPE_LIBDIR, beside the program or in %s",
-                            TW_PKGLIBDIR);
-    enum tw_status status = found->probe(err);
+    enum tw_status status = module_ops(&found, err);
+    if (status == TW_OK)
+        status = found->probe(err);
     if (status == TW_OK)
         *ops = found;
     return status;

@@ -5,7 +5,8 @@ set -eu
 
 needed="autoconf automake make gcc g++ pkg-config libsqlite3-dev zlib1g-dev
     libopenblas-dev libjansson-dev libpcre2-dev nettle-dev"
-useful="check gnuplot-nox fonts-dejavu-core sqlite3 python3" # tests, figures
+useful="check gnuplot-nox fonts-dejavu-core sqlite3 python3 openmpi-bin
+    libopenmpi-dev iproute2" # tests, figures, ranks
 packages="$needed $useful"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

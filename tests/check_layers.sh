@@ -44,6 +44,7 @@ allow src/cmd cmd run base load text model kernels db analysis
 only_in sqlite3.h db
 only_in cblas.h kernels
 only_in pcre2.h src/text
+only_in mpi.h src/run
 
 # Nothing but src/cmd prints or ends the process (SQL in strings may printf).
 for f in $(find src kernels db analysis -name '*.c' | grep -v '^src/cmd/'); do

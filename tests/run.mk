@@ -8,4 +8,12 @@ tests_test_bench_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 tests_fake_nvml_so_SOURCES = tests/fake_nvml.c
 tests_fake_nvml_so_CFLAGS = $(AM_CFLAGS) -fPIC
 tests_fake_nvml_so_LDFLAGS = $(AM_LDFLAGS) -shared
+check_PROGRAMS += tests/test_ranks
+TESTS += tests/test_ranks
+tests_test_ranks_SOURCES = tests/test_ranks.c tests/tw_check.h tests/tw_files.h
+tests_test_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_ranks_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 endif
+RUN_CLI_TESTS = tests/cli/ranks.sh tests/cli/scratch.sh tests/cli/kills.sh
+TESTS += $(RUN_CLI_TESTS)
+EXTRA_DIST += $(RUN_CLI_TESTS)

@@ -138,9 +138,11 @@ static const struct {
     {{.limit = 100}, DOCS, 4, 16},
     /* shards and resume points choose */
     {{.shard = 1, .shards = 2}, "1:0 90 6 7\n3:0 9 91 10 90\n3:4 11 12 13\n",
-     4, 16},
+     4, 10},
+    {{.shard = 1, .shards = 2, .limit = 100},
+     "1:0 90 6 7\n3:0 9 91 10 90\n3:4 11 12 13\n", 4, 16},
     {{.shard = 1, .shards = 3, .limit = 8}, "1:0 90 6 7\n", 2, 8},
-    {{.shard = 5, .shards = 6}, "", 4, 16},
+    {{.shard = 5, .shards = 6}, "", 4, 0},
     {{.from_start = 4},
      "0:4 5\n1:0 90 6 7\n2:0 8\n3:0 9 91 10 90\n3:4 11 12 13\n", 4, 16},
     {{.from_document = 3, .from_start = 4}, "3:4 11 12 13\n", 4, 16},

@@ -478,6 +478,38 @@ START_TEST(reader_rolls_a_hot_journal_back)
 }
 END_TEST
 
+/* As SQLite leaves it when a file's first commit is killed: the pages are there,
+ * the journal says that there were none before. */
+static void leave_first_commit(void)
+{
+    static const unsigned char head[] = {
+        0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7, 0, 0, 0, 0, 0, 0,
+        0,    0,    0,    0,    0,    0,    0,    0,    2, 0, 0, 0, 16, 0};
+    unsigned char sector[512] = {0};
+    char journal[128];
+    tw_store_close(open_store(TW_STORE_WRITE));
+    memcpy(sector, head, sizeof head);
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    FILE *file = fopen(journal, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(sector, 1, sizeof sector, file), sizeof sector);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(a_killed_first_commit_leaves_an_empty_file)
+{
+    struct tw_store *store = NULL;
+    struct tw_error err = {0};
+    leave_first_commit();
+    TW_FAILS_WITH(tw_store_open(path, TW_STORE_READ, &store, &err),
+                  TW_ERR_NOT_FOUND, "x.sqlite: an empty file", err);
+    leave_first_commit();
+    store = open_store(TW_STORE_WRITE);
+    make_run(store, "a");
+    tw_store_close(store);
+}
+END_TEST
+
 /* /dev/full cannot hold a database; a file size limit (EFBIG) is what a test
  * can have without root, a full disk is SQLite's own SQLITE_FULL: here by a
  * page limit. */
@@ -538,6 +570,7 @@ int main(void)
     tcase_add_test(core, deleting_a_run_leaves_the_others);
     tcase_add_test(core, derived_columns_reach_the_view);
     tcase_add_test(core, reader_rolls_a_hot_journal_back);
+    tcase_add_test(core, a_killed_first_commit_leaves_an_empty_file);
     tcase_add_loop_test(errors, strangers_are_refused_unchanged, 0,
                         sizeof strangers / sizeof *strangers);
     tcase_add_test(errors, places_without_a_file_are_named);

@@ -8,3 +8,6 @@ libbase_a_SOURCES = \
 	%reldir%/strbuf.c %reldir%/strbuf.h %reldir%/threads.c \
 	%reldir%/threads.h %reldir%/vocab.h
 libbase_a_CPPFLAGS = $(AM_CPPFLAGS) $(NETTLE_CFLAGS)
+libbase_a_SOURCES += %reldir%/module.c %reldir%/module.h %reldir%/move.c \
+	%reldir%/move.h
+libbase_a_CPPFLAGS += -DTW_PKGLIBDIR='"$(pkglibdir)"'

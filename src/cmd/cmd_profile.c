@@ -15,6 +15,7 @@
 #include "cmd/summary.h"
 #include "cmd/talk.h"
 #include "run/profile.h"
+#include "run/ranks.h"
 
 struct request {
     struct tw_profile_options o;
@@ -55,6 +56,7 @@ static const struct tw_argument arguments[] = {
     {"limit", 0, TW_ARG_COUNT, OPTION(limit), 1},
     {"shard", 0, TW_ARG_SHARD, offsetof(struct request, shard), 0},
     {"db", 0, TW_ARG_TEXT, OPTION(db), 0},
+    {"scratch", 0, TW_ARG_TEXT, OPTION(scratch), 0},
     {"name", 0, TW_ARG_TEXT, OPTION(name), 0},
     {"tag", 0, TW_ARG_LIST, offsetof(struct request, tags), 0},
     {"resume", 0, TW_ARG_FLAG, OPTION(is_resume), 0},
@@ -135,7 +137,13 @@ static enum tw_status profile(struct request *r, struct tw_error *err)
     if (r->is_verbose)
         tw_talk_verbose();
     tw_talk_catch_signals();
-    enum tw_status status = tw_profile_run(&r->o, &report, err);
+    struct tw_ranks ranks;
+    enum tw_status status = tw_ranks_find(&ranks, err);
+    if (status != TW_OK)
+        return status;
+    if (ranks.ranks > 1 && r->o.shards == 1)
+        tw_talk_rank(ranks.rank);
+    status = tw_ranks_run(&ranks, &r->o, &report, err);
     report_end(&report, status);
     if (report.is_complete || report.was_complete) {
         struct tw_error own = {0};
@@ -234,6 +242,9 @@ const struct tw_command tw_command_profile = {
         "Store\n"
         "  --db FILE              database ($TWELLSCOPE_DB, else "
         "twellscope.sqlite)\n"
+        "  --scratch DIR          count into a file there, bring it to --db at "
+        "the end or\n"
+        "                         when stopped\n"
         "  --name RUN             the run's name (the model's, then -2, -3)\n"
         "  --tag KEY=VALUE        stored with the run; may be repeated\n"
         "  --resume               go on with the run of that name, or start "
@@ -249,18 +260,34 @@ const struct tw_command tw_command_profile = {
         "  --dry-run              check everything, count nothing\n\n"
         "Compute\n"
         "  -b, --batch-size N     tokens a batch (4096)\n"
-        "  -t, --threads N        threads (all cores)\n"
+        "  -t, --threads N        threads (all cores; of several ranks, their "
+        "share)\n"
         "  --backend NAME         auto, cpu or cuda\n"
         "  --plan RUN|FILE        compute each layer as that run did, or as "
         "the file\n"
         "                         says (made from the text's first 4096 "
         "tokens)\n"
-        "  --device N             GPU number\n"
+        "  --device N             GPU number (of several ranks, the one's "
+        "number "
+        "on its\n"
+        "                         machine)\n"
         "  -v, --verbose          say more\n\n"
         "Check\n"
         "  --compare ORACLE       run the input_ids of a safetensors file and "
         "compare\n"
         "                         its nll, nnz, l1, fire and logits_last\n"
-        "  --tolerance X          bound on the loss and the logits\n",
+        "  --tolerance X          bound on the loss and the logits\n\n"
+        "Several ranks\n"
+        "  mpirun -n N twellscope profile ..., srun -n N, or N processes with "
+        "TW_RANK\n"
+        "  and TW_RANKS: each counts its share of the documents into "
+        "FILE.partI-of-N\n"
+        "  beside --db, which every rank has to see; the parts become one run "
+        "in --db,\n"
+        "  the same as one process's. With MPI rank 0 merges; without it the "
+        "rank that\n"
+        "  ends last. After a failure the same command with --name RUN "
+        "--resume counts\n"
+        "  what is missing. TW_RANKS=1 or --shard turn this off.\n",
     .run = run,
 };

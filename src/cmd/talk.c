@@ -13,6 +13,7 @@
 volatile sig_atomic_t tw_talk_stop;
 
 static const char *command_name;
+static char rank_text[32];
 static bool is_verbose, is_bar_up;
 static double last_line_seconds = -1;
 
@@ -22,7 +23,7 @@ static void show(void *arg, enum tw_log_level level, const char *text)
     if (level == TW_LOG_DEBUG && !is_verbose)
         return;
     tw_talk_progress_end();
-    fprintf(stderr, "twellscope %s: %s%s\n", command_name,
+    fprintf(stderr, "twellscope %s: %s%s%s\n", command_name, rank_text,
             level == TW_LOG_WARNING ? "warning: " : "", text);
 }
 
@@ -30,6 +31,11 @@ void tw_talk_start(const char *command)
 {
     command_name = command;
     tw_log_sink(show, NULL);
+}
+
+void tw_talk_rank(int rank)
+{
+    snprintf(rank_text, sizeof rank_text, "rank %d: ", rank);
 }
 
 void tw_talk_verbose(void)

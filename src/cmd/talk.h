@@ -14,6 +14,8 @@ extern "C" {
 /* Installs the log sink; verbosity 0: warnings and notes, 1: debug too. */
 void tw_talk_start(const char *command);
 void tw_talk_verbose(void);
+/* One of several: messages begin "rank N: ". */
+void tw_talk_rank(int rank);
 
 /* A tw_progress_fn; arg unused. */
 void tw_talk_progress(void *arg, const struct tw_progress *progress);

@@ -31,20 +31,35 @@ static struct tw_plan_subject subject_of(const struct tw_job *s)
                                     .layers = s->model->layers};
 }
 
-/* The plan of that run of the database; *text NULL where there is none. */
-static enum tw_status plan_of_run(struct tw_job *s, const char *run,
-                                  char **text, struct tw_error *err)
+/* The plan of that run of the store; *text NULL where there is none. */
+static enum tw_status plan_in(struct tw_store *store, const char *run,
+                              char **text, struct tw_error *err)
 {
     int64_t found;
     struct tw_error absent = {0};
-    if (!s->store)
-        return TW_OK;
-    enum tw_status status = tw_store_run_find(s->store, run, &found, &absent);
+    enum tw_status status = tw_store_run_find(store, run, &found, &absent);
     if (status == TW_ERR_NOT_FOUND)
         return TW_OK;
     if (status != TW_OK)
         return tw_error_set(err, status, "%s", absent.text);
-    return tw_store_get_text(s->store, found, "plan", text, err);
+    return tw_store_get_text(store, found, "plan", text, err);
+}
+
+/* Of the database: a part's and a scratch file's runs are elsewhere. */
+static enum tw_status plan_of_run(struct tw_job *s, const char *run,
+                                  char **text, struct tw_error *err)
+{
+    const char *path = s->o->plan_db;
+    struct tw_store *store = NULL;
+    if (!path)
+        return s->store ? plan_in(s->store, run, text, err) : TW_OK;
+    if (access(path, F_OK) != 0)
+        return TW_OK;
+    enum tw_status status = tw_store_open(path, TW_STORE_READ, &store, err);
+    if (status == TW_OK)
+        status = plan_in(store, run, text, err);
+    tw_store_close(store);
+    return status;
 }
 
 /* A run's of the database if one has that name, else a file's. */

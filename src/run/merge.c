@@ -145,16 +145,16 @@ struct text_facts {
     bool is_stream;
 };
 
-static enum tw_status corpus_tokens(const struct twp_part *part,
+static enum tw_status corpus_tokens(struct tw_store *store, int64_t run,
                                     int64_t *tokens, struct tw_error *err)
 {
     struct tw_query *query = NULL;
     bool has_row = false;
     enum tw_status status = tw_query_open(
-        part->store, "SELECT sum(tokens) FROM corpus_ WHERE run_id = :run",
-        &query, err);
+        store, "SELECT sum(tokens) FROM corpus_ WHERE run_id = :run", &query,
+        err);
     if (status == TW_OK)
-        status = tw_query_bind_int(query, ":run", part->run, err);
+        status = tw_query_bind_int(query, ":run", run, err);
     if (status == TW_OK)
         status = tw_query_next(query, &has_row, err);
     if (status == TW_OK)
@@ -179,8 +179,6 @@ static enum tw_status read_text(struct span span, struct text_facts *text,
     if (status == TW_OK)
         status = tw_store_get_int(lead->store, lead->run, "token_limit",
                                   &text->limit, err);
-    if (status == TW_OK)
-        status = corpus_tokens(lead, &text->tokens, err);
     text->is_stream = split && strcmp(split, "stream") == 0;
     text->bytes = 0;
     for (const struct twp_part *p = lead; p < span.end && status == TW_OK;
@@ -207,6 +205,8 @@ static enum tw_status put_text(struct merge *m, int64_t run, struct span span,
     struct tw_profile_totals sums;
     tw_profile_totals(profile, &sums);
     enum tw_status status = read_text(span, &text, err);
+    if (status == TW_OK)
+        status = corpus_tokens(m->out, run, &text.tokens, err);
     if (status == TW_OK)
         status = tw_store_set_int(m->out, run, "bytes", text.bytes, err);
     if (status == TW_OK && text.is_stream)
@@ -353,6 +353,8 @@ static enum tw_status merge_span(struct merge *m, struct span span,
     if (status == TW_OK)
         status = merge_examples(m, span, &config, run, err);
     if (status == TW_OK)
+        status = twp_merge_corpora(m->out, run, lead, span.end, is_whole, err);
+    if (status == TW_OK)
         status = put_text(m, run, span, is_whole, profile, err);
     if (status == TW_OK)
         status = put_times(m, run, span, err);
@@ -424,6 +426,20 @@ static enum tw_status check_output(const struct tw_merge_options *o,
     return TW_OK;
 }
 
+static enum tw_status delete_replaced(struct merge *m, struct tw_error *err)
+{
+    int64_t run;
+    struct tw_error absent = {0};
+    if (!m->o->replaced)
+        return TW_OK;
+    enum tw_status status =
+        tw_store_run_find(m->out, m->o->replaced, &run, &absent);
+    if (status == TW_ERR_NOT_FOUND)
+        return TW_OK;
+    return status == TW_OK ? tw_store_run_delete(m->out, run, err)
+                           : tw_error_set(err, status, "%s", absent.text);
+}
+
 static enum tw_status write_all(struct merge *m, struct tw_error *err)
 {
     enum tw_status status =
@@ -432,7 +448,9 @@ static enum tw_status write_all(struct merge *m, struct tw_error *err)
         status = tw_store_begin(m->out, err);
     if (status != TW_OK)
         return status;
-    status = merge_all(m, err);
+    status = delete_replaced(m, err);
+    if (status == TW_OK)
+        status = merge_all(m, err);
     if (status == TW_OK)
         status = tw_store_commit(m->out, err);
     if (status != TW_OK)

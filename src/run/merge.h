@@ -26,6 +26,7 @@ struct tw_merge_options {
     const char *const *in;  /* [n_in] */
     int n_in;
     bool allows_missing;    /* --allow-missing */
+    const char *replaced;   /* a run of the output to be deleted; NULL: none */
     const char *command;    /* the command line, for run_info */
 };
 

@@ -1,4 +1,4 @@
-/* What merge.c and merge_parts.c share; private to them. */
+/* What merge.c, merge_parts.c and merge_corpora.c share; private to them. */
 #ifndef TW_RUN_MERGE_INTERNAL_H
 #define TW_RUN_MERGE_INTERNAL_H
 
@@ -32,6 +32,14 @@ struct twp_inputs {
 TW_MUST_USE enum tw_status twp_inputs_open(struct twp_inputs *inputs,
                                            const char *const *paths, int count,
                                            struct tw_error *err);
+/* The rows of corpus_ of the merged `run`: the lead's, the first complete part,
+ * with the tokens of all up to `end`; not known unless the run is whole. */
+TW_MUST_USE enum tw_status twp_merge_corpora(struct tw_store *out, int64_t run,
+                                             const struct twp_part *lead,
+                                             const struct twp_part *end,
+                                             bool is_whole,
+                                             struct tw_error *err);
+
 void twp_inputs_close(struct twp_inputs *inputs);
 
 #endif

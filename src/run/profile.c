@@ -314,6 +314,7 @@ enum tw_status tw_profile_run(const struct tw_profile_options *options,
     double begin = tw_job_clock();
     struct tw_error own = {0};
     enum tw_status status = run_job(&job, err ? err : &own);
+    snprintf(report->writer, sizeof report->writer, "%s", job.writer);
     tw_job_close(&job);
     report->times.total = tw_job_clock() - begin;
     return status;

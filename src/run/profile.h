@@ -29,6 +29,7 @@ struct tw_profile_options {
     int n_files;
     const char *prompt, *compare; /* instead of files; else NULL */
     const char *db, *name;        /* name NULL: made from the model's */
+    const char *scratch;          /* folder to count in (tw_scratch_run) */
     bool is_resume, is_replace;
     int ctx; /* 0: min(2048, the model's limit) */
     int batch_tokens;
@@ -37,6 +38,7 @@ struct tw_profile_options {
     int device;
     const char *activation, *apply; /* NULL: the model's own, none */
     const char *plan;               /* run or file; NULL: made here */
+    const char *plan_db; /* where --plan finds a run; NULL: db */
     const char *const *active;      /* definitions; none: hidden */
     int n_active;
     const char *skip, *split, *bos, *doc_sep, *field;
@@ -67,7 +69,8 @@ struct tw_profile_times {
 
 /* What main needs to say afterwards; strings are owned by the report. */
 struct tw_profile_report {
-    char name[256]; /* the run's name */
+    char name[256];  /* the run's name */
+    char writer[40]; /* this process in the run's row; "": not begun */
     bool is_complete;
     bool was_complete; /* --resume of a run that was complete already */
     bool is_stored;    /* false after a dry run */

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "db/query.h"
+#include "load/checkpoint.h"
 
 void tw_facts_text(struct tw_facts *facts, const char *column,
                    const char *option, const char *text)
@@ -158,6 +160,27 @@ enum tw_status tw_record_free_name(struct tw_store *store, const char *wanted,
             return tw_error_set(err, status, "%s", absent.text);
         snprintf(name, name_bytes, "%.200s-%d", wanted, n);
     }
+}
+
+enum tw_status tw_record_choose_name(const char *db, const char *given,
+                                     const char *model, char *name,
+                                     size_t name_bytes, struct tw_error *err)
+{
+    char *folder = NULL, *own = NULL;
+    struct tw_store *store = NULL;
+    enum tw_status status = TW_OK;
+    if (!given)
+        status = tw_checkpoint_find(model, &folder, &own, err);
+    if (status == TW_OK)
+        snprintf(name, name_bytes, "%s", given ? given : own);
+    if (status == TW_OK && !given && access(db, F_OK) == 0)
+        status = tw_store_open(db, TW_STORE_READ, &store, err);
+    if (status == TW_OK && store)
+        status = tw_record_free_name(store, own, name, name_bytes, err);
+    tw_store_close(store);
+    tw_free(folder);
+    tw_free(own);
+    return status;
 }
 
 void tw_record_failure(struct tw_store *store, int64_t run, const char *writer,

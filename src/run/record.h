@@ -69,6 +69,14 @@ TW_MUST_USE enum tw_status tw_record_free_name(struct tw_store *store,
                                                const char *wanted, char *name,
                                                size_t name_bytes,
                                                struct tw_error *err);
+/* The name a run gets in file db before it is opened there: `given`, or the
+ * model's own, free in db where there is a file. Returns TW_OK or the error of
+ * the model or the file. */
+TW_MUST_USE enum tw_status tw_record_choose_name(const char *db,
+                                                 const char *given,
+                                                 const char *model, char *name,
+                                                 size_t name_bytes,
+                                                 struct tw_error *err);
 
 /* Marks a begun run as failed with its cause, in a transaction of its own, if
  * `writer` is still the one that counts; where that can't be written (disk

@@ -49,7 +49,8 @@ struct tw_batches;
 /* Totals of what was given out and seen so far. */
 struct tw_batch_totals {
     int64_t documents;   /* texts of the corpus, all shards */
-    int64_t text_tokens; /* of the corpus so far, all shards, as limit counts */
+    int64_t text_tokens; /* of the corpus so far, as limit counts: of all shards
+                          * under --split stream or a limit, else this one's */
     int64_t text_bytes;  /* of the documents that are this shard's; --split
                           * stream: of all. Ids have none */
     int64_t sequences, rows; /* given out */

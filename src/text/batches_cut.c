@@ -84,6 +84,15 @@ static void compact(struct tw_batches *batches)
     batches->cursor = 0;
 }
 
+/* Another shard's document is only numbered: to tokenize it would cost each of N
+ * ranks what all are to share. A stream's windows and a limit need all ids. */
+static bool is_others(const struct tw_batches *batches)
+{
+    const struct tw_batch_options *options = &batches->options;
+    return options->split == TW_SPLIT_DOCS && options->limit < 0 &&
+           batches->totals.documents % options->shards != options->shard;
+}
+
 /* Appends the next document's ids, behind EOS where a stream goes on. */
 static enum tw_status read_document(struct tw_batches *batches,
                                     struct tw_error *err)
@@ -100,6 +109,10 @@ static enum tw_status read_document(struct tw_batches *batches,
         (document.ids && document.count == 0))
         return status;
     batches->file = document.file;
+    if (is_others(batches)) {
+        batches->totals.documents++;
+        return TW_OK;
+    }
     bool joins = options->split == TW_SPLIT_STREAM && options->eos >= 0 &&
                  batches->is_joined;
     if (joins)
