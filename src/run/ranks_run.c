@@ -43,12 +43,12 @@ static enum tw_status state_at_home(const struct twp_team *team, char state[32],
     char *text = NULL;
     int64_t run;
     state[0] = '\0';
-    if (access(team->o->db, F_OK) != 0)
-        return TW_OK;
     enum tw_status status =
-        tw_store_open(team->o->db, TW_STORE_READ, &store, err);
+        tw_store_open(team->o->db, TW_STORE_READ, &store, &own);
+    if (status == TW_ERR_NOT_FOUND)
+        return TW_OK;
     if (status != TW_OK)
-        return status;
+        return tw_error_set(err, status, "%s", own.text);
     status = tw_store_run_find(store, team->name, &run, &own);
     if (status == TW_OK)
         status = tw_store_get_text(store, run, "status", &text, &own);

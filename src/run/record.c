@@ -173,8 +173,13 @@ enum tw_status tw_record_choose_name(const char *db, const char *given,
         status = tw_checkpoint_find(model, &folder, &own, err);
     if (status == TW_OK)
         snprintf(name, name_bytes, "%s", given ? given : own);
-    if (status == TW_OK && !given && access(db, F_OK) == 0)
-        status = tw_store_open(db, TW_STORE_READ, &store, err);
+    struct tw_error none = {0};
+    if (status == TW_OK && !given)
+        status = tw_store_open(db, TW_STORE_READ, &store, &none);
+    if (status == TW_ERR_NOT_FOUND && *none.text)
+        status = TW_OK;
+    else if (*none.text)
+        status = tw_error_set(err, status, "%s", none.text);
     if (status == TW_OK && store)
         status = tw_record_free_name(store, own, name, name_bytes, err);
     tw_store_close(store);

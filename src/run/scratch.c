@@ -100,10 +100,13 @@ static enum tw_status find_in_file(const char *path, const char *name,
                                    char **id, struct tw_error *err)
 {
     struct tw_store *store = NULL;
+    struct tw_error own = {0};
     int64_t run;
-    if (access(path, F_OK) != 0)
+    enum tw_status status = tw_store_open(path, TW_STORE_READ, &store, &own);
+    if (status == TW_ERR_NOT_FOUND) /* or empty: killed in its first commit */
         return TW_OK;
-    enum tw_status status = tw_store_open(path, TW_STORE_READ, &store, err);
+    if (status != TW_OK)
+        return tw_error_set(err, status, "%s", own.text);
     if (status == TW_OK)
         status = find(store, name, &run, id, err);
     tw_store_close(store);

@@ -81,6 +81,13 @@ if [ -n "$left" ]; then
 else
     skip "the run ended before it was killed"
 fi
+# Killed in its first commit it is an empty file.
+if [ -n "$left" ]; then
+    rm -f home/k.sqlite
+    : >"scratch/$left"
+    claim "empty files" profile --db home/k.sqlite --scratch scratch --resume
+    whole "empty files" home/k.sqlite
+fi
 # What an earlier start left makes way for the run that is at home.
 rm -f home/k.sqlite
 killed
