@@ -53,11 +53,13 @@ static enum tw_status plan_of_run(struct tw_job *s, const char *run,
     struct tw_store *store = NULL;
     if (!path)
         return s->store ? plan_in(s->store, run, text, err) : TW_OK;
-    if (access(path, F_OK) != 0)
+    struct tw_error own = {0};
+    enum tw_status status = tw_store_open(path, TW_STORE_READ, &store, &own);
+    if (status == TW_ERR_NOT_FOUND) /* or empty */
         return TW_OK;
-    enum tw_status status = tw_store_open(path, TW_STORE_READ, &store, err);
-    if (status == TW_OK)
-        status = plan_in(store, run, text, err);
+    if (status != TW_OK)
+        return tw_error_set(err, status, "%s", own.text);
+    status = plan_in(store, run, text, err);
     tw_store_close(store);
     return status;
 }

@@ -115,6 +115,9 @@ stays in scratch" err.txt)" "1 1"
 claim "it is kept, and brought home" profile --db home/k.sqlite --scratch scratch --resume
 whole "changed at home" home/k.sqlite
 
+: >home/e.sqlite
+claim "an empty file at home" profile --db home/e.sqlite --scratch scratch --resume
+whole "an empty file at home" home/e.sqlite
 refused "no folder" 1 "--scratch nowhere: No such file" \
     "$tw" profile $options --db home/x.sqlite --scratch nowhere
 # Home on another file system; one that appeared meanwhile is not replaced.
