@@ -26,8 +26,8 @@ tests_test_torch_bin_SOURCES = tests/test_torch_bin.c tests/tw_check.h \
 	tests/tw_files.h tests/tw_zip.h
 tests_test_torch_bin_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_torch_bin_LDADD = $(LOAD_TEST_LIBS)
-tests_test_gguf_SOURCES = tests/test_gguf.c tests/tw_check.h \
-	tests/tw_files.h tests/tw_gguf.h
+tests_test_gguf_SOURCES = tests/test_gguf.c tests/gguf_case.h \
+	tests/tw_check.h tests/tw_files.h tests/tw_gguf.h
 tests_test_gguf_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_gguf_LDADD = $(LOAD_TEST_LIBS)
 tests_test_foreign_fuzz_SOURCES = tests/test_foreign_fuzz.c \
