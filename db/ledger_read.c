@@ -7,6 +7,9 @@
 
 #include "base/memory.h"
 
+/* More would only make a stranger's file take for ever. */
+enum { MAX_LAYERS = 4096 };
+
 enum tw_status twp_read_failed(sqlite3 *db, struct tw_error *err)
 {
     return tw_error_set(err, TW_ERR_DB, "%s", sqlite3_errmsg(db));
@@ -84,7 +87,7 @@ static enum tw_status read_run(sqlite3 *db, sqlite3_stmt *stmt,
                                    .name = tw_strdup(name ? name : "")};
     if (!run->name)
         return no_memory(err);
-    if (run->layers < 0 || run->layers > INT32_MAX || run->width < 1 ||
+    if (run->layers < 0 || run->layers > MAX_LAYERS || run->width < 1 ||
         run->width > INT32_MAX || run->experts < 0 ||
         run->experts > run->width || run->ctx < 1)
         return tw_error_set(err, TW_ERR_FORMAT, "run '%s' has no shape",

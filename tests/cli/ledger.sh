@@ -213,6 +213,13 @@ for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     done
 done
 equal "damaged ledgers crash nothing" $crashed 0
+cp a.sqlite spoilt.sqlite
+python3 -c "import sqlite3
+db = sqlite3.connect('spoilt.sqlite')
+db.execute('UPDATE run_ SET layers = 1 << 30')
+db.commit()"
+refused "more layers than there can be" 1 "run 'r' has no shape" timeout 20 \
+    "$tw" sql --db spoilt.sqlite "SELECT count(*) FROM token_activity"
 refused "no such neuron" 2 "the model has no neuron 6:0" "$tw" profile -m "$tiny" -p x --watch 6:0
 refused "no neuron at all" 2 "is not LAYER:NEURON" "$tw" profile -m "$tiny" -p x --watch 5
 finish
