@@ -118,9 +118,13 @@ static enum tw_status harden(struct tw_store *store, struct tw_error *err)
     sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
     if (twp_vtab_register(store->db) != SQLITE_OK)
         return twp_fail(store->db, store->path, SQLITE_NOMEM, err);
+    /* A writer appends: a large cache would only make a long run grow. */
     return twp_exec(store,
-                    "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
-                    "PRAGMA cache_size=-32768;",
+                    store->mode == TW_STORE_READ
+                        ? "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
+                          "PRAGMA cache_size=-32768;"
+                        : "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
+                          "PRAGMA cache_size=-8192;",
                     err);
 }
 
