@@ -105,6 +105,9 @@ read_all m.sqlite m
 for what in rows sets watched; do
     same "the same $what from parts" a.$what m.$what
 done
+for db in a b k m; do
+    claim "fsck of $db" "$tw" fsck --db $db.sqlite
+done
 refused "a resume without the ledger" 1 "--per-token" "$tw" profile -m "$tiny" -f c.jsonl -c 32 \
     --name r --active hidden --active abs:0.1 --skip first:1 --db a.sqlite --resume
 claim "--replace" profile --db a.sqlite --replace

@@ -22,6 +22,7 @@ for order in "0 1 2" "0 2 1" "1 0 2" "1 2 0" "2 0 1" "2 1 0"; do
     claim "merge $order" merge -o m.sqlite $files
     published m.sqlite >m.txt
     same "parts $order are the whole" whole.txt m.txt
+    claim "fsck of $order" "$tw" fsck --db m.sqlite
 done
 equal "the command is the merge's" "$(sql m.sqlite "SELECT command LIKE
     'twellscope merge -o m.sqlite%' FROM run_info" | tail -n 1)" 1
@@ -38,6 +39,7 @@ claim "merge the stream" merge -o sm.sqlite s3.sqlite s1.sqlite s0.sqlite s2.sql
 published s.sqlite >a.txt
 published sm.sqlite >b.txt
 same "the stream's parts are the whole" a.txt b.txt
+claim "fsck of the stream" "$tw" fsck --db sm.sqlite
 # More parts than documents: some hold nothing.
 head -n 2 c.jsonl >two.jsonl
 two() {
