@@ -57,6 +57,8 @@ claim "at most -M rows" "$tw" bench ffn --data "$tiny" -p "$text" -M 5 -r 2 --db
 equal "at most -M rows: five" "$(sql f.sqlite "SELECT DISTINCT m, data FROM bench_results
     WHERE run = 'five'" | tail -n 1)" "5,sparselm-tiny layer 3"
 
+TWELLSCOPE_FIGURES=$top/figures # a build elsewhere finds none by itself
+export TWELLSCOPE_FIGURES
 "$tw" figure breakeven --db b.sqlite --run u --run s -o be.csv
 equal "breakeven: points with non-zeros, twice each" "$(wc -l <be.csv)" 7
 claim "breakeven with the paper's points" "$tw" figure breakeven --db b.sqlite --run s --paper -o be.csv
