@@ -204,20 +204,11 @@ static int connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
                    sqlite3_vtab **out, char **message)
 {
     (void)aux, (void)argc, (void)argv, (void)message;
-    int code = sqlite3_declare_vtab(db, schema);
+    int code = twp_vtab_make(db, schema, sizeof(struct vtab), out);
     if (code != SQLITE_OK)
         return code;
-    struct vtab *vtab = sqlite3_malloc(sizeof *vtab);
-    if (!vtab)
-        return SQLITE_NOMEM;
-    *vtab = (struct vtab){.db = db};
-    *out = &vtab->base;
-    return SQLITE_OK;
-}
-
-static int disconnect(sqlite3_vtab *vtab)
-{
-    sqlite3_free(vtab);
+    struct vtab *vtab = (struct vtab *)*out;
+    vtab->db = db;
     return SQLITE_OK;
 }
 
@@ -229,13 +220,8 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **out)
 {
-    struct cursor *c = sqlite3_malloc(sizeof *c);
     (void)vtab;
-    if (!c)
-        return SQLITE_NOMEM;
-    memset(c, 0, sizeof *c);
-    *out = &c->base;
-    return SQLITE_OK;
+    return twp_cursor_make(sizeof(struct cursor), out);
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base)
@@ -333,8 +319,8 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *id)
 
 static const sqlite3_module module = {.xConnect = connect,
                                       .xBestIndex = best_index,
-                                      .xDisconnect = disconnect,
-                                      .xDestroy = disconnect,
+                                      .xDisconnect = twp_vtab_disconnect,
+                                      .xDestroy = twp_vtab_disconnect,
                                       .xOpen = open_cursor,
                                       .xClose = close_cursor,
                                       .xFilter = filter,

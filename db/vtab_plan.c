@@ -134,6 +134,34 @@ void twp_plan_fini(struct twp_plan *plan)
     *plan = (struct twp_plan){0};
 }
 
+static void *zeroed(int bytes)
+{
+    void *memory = sqlite3_malloc(bytes);
+    return memory ? memset(memory, 0, (size_t)bytes) : NULL;
+}
+
+int twp_vtab_make(sqlite3 *db, const char *schema, int bytes,
+                  sqlite3_vtab **out)
+{
+    int code = sqlite3_declare_vtab(db, schema);
+    if (code != SQLITE_OK)
+        return code;
+    *out = zeroed(bytes);
+    return *out ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+int twp_vtab_disconnect(sqlite3_vtab *vtab)
+{
+    sqlite3_free(vtab);
+    return SQLITE_OK;
+}
+
+int twp_cursor_make(int bytes, sqlite3_vtab_cursor **out)
+{
+    *out = zeroed(bytes);
+    return *out ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 int twp_vtab_fail(sqlite3_vtab *vtab, const struct tw_error *err)
 {
     sqlite3_free(vtab->zErrMsg);

@@ -54,6 +54,14 @@ TW_MUST_USE enum tw_status twp_plan_read(struct twp_plan *plan,
                                          struct tw_error *err);
 void twp_plan_fini(struct twp_plan *plan);
 
+/* What every such module does: declares the table and gives a zeroed
+ * `bytes` that begins with sqlite3_vtab; frees it; a zeroed cursor. SQLite's
+ * codes. */
+int twp_vtab_make(sqlite3 *db, const char *schema, int bytes,
+                  sqlite3_vtab **out);
+int twp_vtab_disconnect(sqlite3_vtab *vtab);
+int twp_cursor_make(int bytes, sqlite3_vtab_cursor **out);
+
 /* SQLite's code for a failure, its message left with the table. */
 int twp_vtab_fail(sqlite3_vtab *vtab, const struct tw_error *err);
 
