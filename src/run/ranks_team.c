@@ -217,7 +217,9 @@ enum tw_status twp_team_lead(struct twp_team *team, enum tw_status status,
     return is_failure(job) ? job : status;
 }
 
-/* The others: say how it went, wait for the end. */
+/* The others: say how it went, wait for the end. The job has one exit status,
+ * rank 0's: mpirun kills all who still run once one process ends in failure, so
+ * another's own would take from rank 0 the time to say how the job ended. */
 enum tw_status twp_team_follow(struct twp_team *team, enum tw_status status,
                                struct tw_profile_report *report,
                                const struct tw_error *err)
@@ -225,15 +227,17 @@ enum tw_status twp_team_follow(struct twp_team *team, enum tw_status status,
     const struct tw_note note = {.kind = TW_NOTE_DONE,
                                  .rank = team->who->rank,
                                  .status = (int32_t)status};
+    const char *text = *err->text ? err->text : tw_status_text(status);
     if (is_failure(status))
-        tw_log(TW_LOG_WARNING, "%s: the other ranks go on", err->text);
+        tw_log(TW_LOG_WARNING, "%s: the other ranks go on", text);
+    else if (status != TW_OK)
+        tw_log(TW_LOG_INFO, "%s", text);
     report->is_complete = report->was_complete = false;
     if (!await(team, is_post_out))
         return status;
     team->wire->post(0, &note);
     if (!await(team, has_end))
         return status == TW_OK ? TW_ERR_STOPPED : status;
-    enum tw_status job = team->done[0].status;
     team->wire->stop();
-    return status != TW_OK && job != TW_OK ? job : status;
+    return TW_OK;
 }

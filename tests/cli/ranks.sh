@@ -187,12 +187,24 @@ claim "rank 0 says so" grep -q 'rank 0: time limit reached' err.txt
 claim "and they go on" mpi -n 3 "$tw" profile $options --db t.sqlite --resume
 whole "stopped and resumed" t.sqlite
 
-# One that fails: named with its rank; the others' parts are done.
+# One that fails: named with its rank; the others' parts are done. The failure
+# is rank 0's to return: mpirun kills who still runs after another's.
 echo "no database" >f.sqlite.part1-of-3
-mpi -n 3 "$tw" profile $options --db f.sqlite >out.txt 2>err.txt
+cat >keep.sh <<'END'
+"$@"
+status=$?
+echo $status >status.$OMPI_COMM_WORLD_RANK
+for i in $(seq 100); do
+    [ -e status.1 ] && break
+    sleep 0.1
+done
+exit $status
+END
+mpi -n 3 sh keep.sh "$tw" profile $options --db f.sqlite >out.txt 2>err.txt
 equal "a rank that fails fails the job" $? 1
-claim "it is named" grep -q 'rank 1: f.sqlite.part1-of-3: file is not a database' err.txt
+claim "it is named" grep -q 'rank 1: warning: f.sqlite.part1-of-3: file is not a database' err.txt
 claim "the job's end too" grep -q 'rank 0: of 3 ranks 1 failed: the parts are kept' err.txt
+equal "the status is rank 0's" "$(cat status.0 status.1 2>/dev/null | tr -d '\n')" 10
 rm f.sqlite.part1-of-3
 claim "and goes on" mpi -n 3 "$tw" profile $options --db f.sqlite --resume --scratch .
 whole "failed and resumed" f.sqlite
