@@ -16,6 +16,7 @@ noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
+	%reldir%/cuda/launch_model.h \
 	%reldir%/cuda/cuda_internal.h %reldir%/cuda/baseline.c \
 	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
 	%reldir%/cuda/counts.c %reldir%/cuda/device.c %reldir%/cuda/ffn.c \

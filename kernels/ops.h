@@ -210,6 +210,15 @@ struct tw_ops {
     enum tw_status (*start)(void *ctx, const struct tw_batch *batch,
                             struct tw_error *err);
     enum tw_status (*finish)(void *ctx, struct tw_error *err);
+    /* Batches in flight, where a backend computes while its caller goes on:
+     * submit ends the batch's calls as finish does, but returns at once;
+     * collect waits until the oldest batch submitted is done and its obs, nll
+     * and logits are valid. At most `flights` may be submitted and not yet
+     * collected; buffers may be used for the next batch at once. NULL and 0:
+     * finish alone, which is submit and collect. */
+    enum tw_status (*submit)(void *ctx, struct tw_error *err);
+    enum tw_status (*collect)(void *ctx, struct tw_error *err);
+    int flights;
     /* "This layer's weights are done for this batch": copies beyond
      * keep_bytes are dropped. */
     void (*layer_end)(void *ctx);
