@@ -219,6 +219,17 @@ struct tw_ops {
     enum tw_status (*submit)(void *ctx, struct tw_error *err);
     enum tw_status (*collect)(void *ctx, struct tw_error *err);
     int flights;
+    /* Marks, for timing parts of a batch: mark records point `index` (0 to a
+     * few thousand) in the order of the device's work, between start and
+     * finish (or submit), without waiting; put again, it moves. mark_ns, after
+     * that finish (or collect), gives the nanoseconds between two of them, as
+     * the device's clock has it; TW_ERR_MISMATCH for one that was never put.
+     * What marks cost is theirs: they never change an output bit. A batch in
+     * flight shares them with the next, so with marks a caller keeps one in
+     * flight. Both or neither are NULL. */
+    enum tw_status (*mark)(void *ctx, int index, struct tw_error *err);
+    enum tw_status (*mark_ns)(void *ctx, int from, int to, double *ns,
+                              struct tw_error *err);
     /* "This layer's weights are done for this batch": copies beyond
      * keep_bytes are dropped. */
     void (*layer_end)(void *ctx);

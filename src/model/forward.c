@@ -142,9 +142,13 @@ static enum tw_status feed_forward(struct tw_runner *r, int64_t number,
         twp_is_added_directly(l, &l->ffn_out_norm) && !twp_reads_stream(l);
     enum tw_status status = ffn_input(r, l, &in, err);
     if (status == TW_OK)
+        status = twp_mark_put(r, twp_mark_index(number, TWP_MARK_FFN), err);
+    if (status == TW_OK)
         status = r->ops->ffn(r->ctx, b[is_direct ? TW_X : TW_PART], in,
                              is_direct ? b[TW_X] : NULL, r->layer[number].ffn,
                              probes, obs, err);
+    if (status == TW_OK)
+        status = twp_mark_put(r, twp_mark_index(number, TWP_MARK_FFN_END), err);
     if (status == TW_OK && !is_direct)
         status = add_part(r, l, &l->ffn_out_norm, err);
     if (status == TW_OK)
@@ -152,6 +156,23 @@ static enum tw_status feed_forward(struct tw_runner *r, int64_t number,
                            &l->ffn_sum_norm, err);
     if (r->ops->layer_end)
         r->ops->layer_end(r->ctx);
+    return status;
+}
+
+static enum tw_status compute_layer(struct tw_runner *r, int64_t number,
+                                    const struct tw_probes *probes,
+                                    struct tw_layer_obs *obs,
+                                    struct tw_error *err)
+{
+    enum tw_status status =
+        twp_mark_put(r, twp_mark_index(number, TWP_MARK_LAYER), err);
+    if (status == TW_OK)
+        status = attend(r, number, err);
+    if (status == TW_OK)
+        status = feed_forward(r, number, probes, obs, err);
+    if (status == TW_OK)
+        status =
+            twp_mark_put(r, twp_mark_index(number, TWP_MARK_LAYER_END), err);
     return status;
 }
 
@@ -255,14 +276,15 @@ tw_runner_batch(struct tw_runner *r, const struct tw_batch *batch,
         return status;
     for (int64_t l = 0; l < model->layers; l++)
         tw_layer_obs_reset(&obs[l], batch->rows);
-    status = embed(r, err);
-    for (int64_t l = 0; status == TW_OK && l < model->layers; l++) {
-        status = attend(r, l, err);
-        if (status == TW_OK)
-            status = feed_forward(r, l, probes, &obs[l], err);
-    }
+    status = twp_mark_put(r, TWP_MARK_BATCH, err);
+    if (status == TW_OK)
+        status = embed(r, err);
+    for (int64_t l = 0; status == TW_OK && l < model->layers; l++)
+        status = compute_layer(r, l, probes, &obs[l], err);
     if (status == TW_OK)
         status = compute_head(r, head, logits, err);
+    if (status == TW_OK)
+        status = twp_mark_put(r, TWP_MARK_BATCH_END, err);
     enum tw_status ended = r->ops->finish(r->ctx, err);
     if (status == TW_OK)
         status = ended;

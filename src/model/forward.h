@@ -65,6 +65,23 @@ TW_MUST_USE enum tw_status tw_runner_plan_use(struct tw_runner *runner,
                                               const struct tw_ffn_plan *plans,
                                               struct tw_error *err);
 
+/* Times of a layer in a batch, on the backend's own clock: of its operation
+ * ffn, which counts, and of all that lies between the layer's input and its
+ * output, ffn included. */
+struct tw_layer_ns {
+    double ffn, layer;
+};
+/* From the next batch on marks are put around each layer (off at first). A
+ * result never changes by it. TW_ERR_UNSUPPORTED where the backend has none. */
+TW_MUST_USE enum tw_status tw_runner_timing(struct tw_runner *runner,
+                                            bool is_on, struct tw_error *err);
+/* Times [L] of the last batch, which has ended; *total_ns, unless NULL: from
+ * before the embedding to after the head. */
+TW_MUST_USE enum tw_status tw_runner_times(struct tw_runner *runner,
+                                           struct tw_layer_ns *times,
+                                           double *total_ns,
+                                           struct tw_error *err);
+
 /* "OpenBLAS SkylakeX, ...": the backend's, valid while the runner lives. */
 const char *tw_runner_device(const struct tw_runner *runner);
 

@@ -17,4 +17,4 @@ libmodel_a_SOURCES = \
 	%reldir%/forward.c %reldir%/forward.h %reldir%/memory.c \
 	%reldir%/model.c %reldir%/model.h %reldir%/rope.c \
 	%reldir%/rope_internal.h %reldir%/rope_scale.c %reldir%/runner.c \
-	%reldir%/runner_internal.h %reldir%/windows.c
+	%reldir%/runner_internal.h %reldir%/timing.c %reldir%/windows.c

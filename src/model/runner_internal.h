@@ -37,7 +37,23 @@ struct tw_runner {
     struct tw_weight *embed_in, *embed_out, *positions; /* NULL: none */
     void *buffer[TW_BUFFERS];
     int64_t rows; /* that the buffers hold */
+    bool has_marks;
 };
+
+/* Marks of a batch: its begin and end, then of each layer. */
+enum twp_mark {
+    TWP_MARK_LAYER, /* its input is there */
+    TWP_MARK_FFN,   /* before and after the operation ffn */
+    TWP_MARK_FFN_END,
+    TWP_MARK_LAYER_END,
+    TWP_MARKS
+};
+/* The backend's number of a layer's mark. */
+int twp_mark_index(int64_t layer, enum twp_mark mark);
+enum { TWP_MARK_BATCH, TWP_MARK_BATCH_END, TWP_MARK_FIRST_LAYER };
+/* Puts a mark where marks are on. */
+TW_MUST_USE enum tw_status twp_mark_put(struct tw_runner *runner, int index,
+                                        struct tw_error *err);
 
 /* What a layer's part gives is added by the product itself unless something
  * stands between: a norm, a factor. */
