@@ -206,87 +206,17 @@ static enum tw_status compute_head(struct tw_runner *r, struct tw_head_obs *obs,
     return status;
 }
 
-static enum tw_status check_tokens(const struct tw_model *model,
-                                   const struct tw_batch *batch,
-                                   struct tw_error *err)
+enum tw_status twp_runner_pass(struct tw_runner *r,
+                               const struct tw_probes *probes,
+                               struct tw_layer_obs *obs,
+                               struct tw_head_obs *head,
+                               const struct tw_logits *logits,
+                               struct tw_error *err)
 {
-    for (int64_t row = 0; row < batch->rows; row++)
-        if (batch->token[row] < 0 || batch->token[row] >= model->vocab)
-            return tw_error_set(err, TW_ERR_MISMATCH,
-                                "token %d is not in the model's vocabulary of "
-                                "%lld",
-                                batch->token[row], (long long)model->vocab);
-    return TW_OK;
-}
-
-static enum tw_status check_lengths(const struct tw_model *model,
-                                    const struct tw_batch *batch,
-                                    struct tw_error *err)
-{
-    int64_t limit = model->position_limit;
-    for (int64_t s = 0; limit > 0 && s < batch->seqs; s++) {
-        int64_t length = batch->offset[s + 1] - batch->offset[s];
-        if (length > limit)
-            return tw_error_set(err, TW_ERR_MISMATCH,
-                                "a sequence of %lld tokens is past the model's "
-                                "%lld positions: %s",
-                                (long long)length, (long long)limit,
-                                model->limit_reason);
-    }
-    return TW_OK;
-}
-
-/* The lowest layer in which some h is not finite. */
-static enum tw_status check_finite(const struct tw_model *model,
-                                   const struct tw_batch *batch,
-                                   const struct tw_layer_obs *obs,
-                                   struct tw_error *err)
-{
-    for (int64_t l = 0; l < model->layers; l++) {
-        int64_t row = obs[l].bad_row, seq = 0;
-        if (row < 0)
-            continue;
-        while (seq + 1 < batch->seqs && batch->offset[seq + 1] <= row)
-            seq++;
-        int64_t place = batch->start[seq] + row - batch->offset[seq];
-        return tw_error_set(err, TW_ERR_NUMERIC,
-                            "layer %lld, token %d (row %lld of document "
-                            "%lld), neuron %d: h is not a finite number",
-                            (long long)l, batch->token[row], (long long)place,
-                            (long long)batch->document[seq], obs[l].bad_neuron);
-    }
-    return TW_OK;
-}
-
-enum tw_status
-tw_runner_batch(struct tw_runner *r, const struct tw_batch *batch,
-                const struct tw_probes *probes, struct tw_layer_obs *obs,
-                struct tw_head_obs *head, const struct tw_logits *logits,
-                struct tw_error *err)
-{
-    const struct tw_model *model = r->model;
-    enum tw_status status = check_tokens(model, batch, err);
-    if (status == TW_OK)
-        status = check_lengths(model, batch, err);
-    if (status == TW_OK)
-        status = twp_runner_grow(r, batch->rows, err);
-    if (status == TW_OK)
-        status = r->ops->start(r->ctx, batch, err);
-    if (status != TW_OK)
-        return status;
-    for (int64_t l = 0; l < model->layers; l++)
-        tw_layer_obs_reset(&obs[l], batch->rows);
-    status = twp_mark_put(r, TWP_MARK_BATCH, err);
-    if (status == TW_OK)
-        status = embed(r, err);
-    for (int64_t l = 0; status == TW_OK && l < model->layers; l++)
+    enum tw_status status = embed(r, err);
+    for (int64_t l = 0; status == TW_OK && l < r->model->layers; l++)
         status = compute_layer(r, l, probes, &obs[l], err);
     if (status == TW_OK)
         status = compute_head(r, head, logits, err);
-    if (status == TW_OK)
-        status = twp_mark_put(r, TWP_MARK_BATCH_END, err);
-    enum tw_status ended = r->ops->finish(r->ctx, err);
-    if (status == TW_OK)
-        status = ended;
-    return status == TW_OK ? check_finite(model, batch, obs, err) : status;
+    return status;
 }

@@ -1,7 +1,7 @@
 # Families, the resolved model, the forward pass.
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
-	%reldir%/bind.c %reldir%/bind_form.c %reldir%/derive.c \
+	%reldir%/batch.c %reldir%/bind.c %reldir%/bind_form.c %reldir%/derive.c \
 	%reldir%/facts.c %reldir%/families.c %reldir%/family.h \
 	%reldir%/family_arcee.c %reldir%/family_persimmon.c \
 	%reldir%/family_bloom.c %reldir%/family_falcon.c \

@@ -5,7 +5,12 @@
 
 int twp_mark_index(int64_t layer, enum twp_mark mark)
 {
-    return TWP_MARK_FIRST_LAYER + (int)layer * TWP_MARKS + (int)mark;
+    return 2 * TWP_MAX_FLIGHTS + (int)layer * TWP_MARKS + (int)mark;
+}
+
+int twp_mark_batch(int flight, bool is_end)
+{
+    return 2 * flight + is_end;
 }
 
 enum tw_status twp_mark_put(struct tw_runner *r, int index,
@@ -24,12 +29,6 @@ enum tw_status tw_runner_timing(struct tw_runner *r, bool is_on,
     return TW_OK;
 }
 
-static enum tw_status between(struct tw_runner *r, int from, int to, double *ns,
-                              struct tw_error *err)
-{
-    return r->ops->mark_ns(r->ctx, from, to, ns, err);
-}
-
 enum tw_status tw_runner_times(struct tw_runner *r, struct tw_layer_ns *times,
                                double *total_ns, struct tw_error *err)
 {
@@ -38,15 +37,15 @@ enum tw_status tw_runner_times(struct tw_runner *r, struct tw_layer_ns *times,
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "backend '%s' cannot do mark_ns", r->ops->name);
     for (int64_t l = 0; l < r->model->layers && status == TW_OK; l++) {
-        status =
-            between(r, twp_mark_index(l, TWP_MARK_FFN),
-                    twp_mark_index(l, TWP_MARK_FFN_END), &times[l].ffn, err);
+        status = r->ops->mark_ns(r->ctx, twp_mark_index(l, TWP_MARK_FFN),
+                                 twp_mark_index(l, TWP_MARK_FFN_END),
+                                 &times[l].ffn, err);
         if (status == TW_OK)
-            status = between(r, twp_mark_index(l, TWP_MARK_LAYER),
-                             twp_mark_index(l, TWP_MARK_LAYER_END),
-                             &times[l].layer, err);
+            status = r->ops->mark_ns(r->ctx, twp_mark_index(l, TWP_MARK_LAYER),
+                                     twp_mark_index(l, TWP_MARK_LAYER_END),
+                                     &times[l].layer, err);
     }
     if (status == TW_OK && total_ns)
-        status = between(r, TWP_MARK_BATCH, TWP_MARK_BATCH_END, total_ns, err);
+        *total_ns = r->last_ns;
     return status;
 }
