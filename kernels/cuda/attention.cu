@@ -71,6 +71,7 @@ tw_launch_attention(const struct twp_device *device,
                 is_all ? INT32_MAX : (int32_t)args->window,
                 args->scale,
                 args->soft_cap,
+                args->soft_cap > 0 ? 2 * LOG2_E / args->soft_cap : 0.0f,
                 args->alibi_bf16};
     if (args->head_dim % 8 != 0)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,

@@ -25,7 +25,8 @@ struct params {
     const int32_t *offset, *tile_seq, *tile_place;
     int32_t tiles, heads, kv_heads, head_dim;
     int32_t window; /* INT32_MAX: all */
-    float scale, soft_cap, alibi_bf16;
+    float scale, soft_cap, cap_factor,
+        alibi_bf16; /* cap_factor: 2 log2 e / soft_cap */
 };
 
 /* DIM: of a head, padded. A warp has MM blocks of 16 queries, N keys are a
@@ -149,7 +150,10 @@ __device__ __forceinline__ void bend(float (&s)[S::MM][S::N / 8][4],
                 if (p.soft_cap > 0) {
                     float power =
                         hopper::exp2_ftz(fabsf(z) * (2 * LOG2_E / p.soft_cap));
-                    z = copysignf(p.soft_cap - 2 * p.soft_cap / (power + 1), z);
+                    z = copysignf(p.soft_cap -
+                                      2 * p.soft_cap *
+                                          hopper::reciprocal_ftz(power + 1),
+                                  z);
                 }
                 if (p.alibi_bf16 > 0)
                     z += p.alibi_bf16 *
