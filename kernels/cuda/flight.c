@@ -26,7 +26,10 @@ enum tw_status twp_cuda_start(void *ctx, const struct tw_batch *batch,
     flight->nll = flight->logits = NULL;
     flight->rows_host.is_host = true;
     flight->nll_host.is_host = flight->wanted_host.is_host = true;
-    return twp_batch_send(cuda, flight, err);
+    enum tw_status status = twp_batch_send(cuda, flight, err);
+    if (status != TW_OK)
+        cuda->now = NULL;
+    return status;
 }
 
 static enum tw_status copy_back(struct twp_cuda *cuda, struct twp_memory *host,
