@@ -87,29 +87,31 @@ __global__ void __launch_bounds__(THREADS)
 
 __global__ void wait_kernel(uint64_t ns)
 {
-    uint64_t begin, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - begin < ns);
+    uint64_t begin = hopper::nanoseconds();
+    while (hopper::nanoseconds() - begin < ns) {
+    }
 }
 
 template <typename T2>
-void multiply(void *h, const void *up, int64_t chunks, const struct tw_activation *activation,
-              cudaStream_t stream)
+enum tw_status multiply(void *h, const void *up, int64_t chunks,
+                        const struct tw_activation *activation, cudaStream_t stream,
+                        struct tw_error *err)
 {
     int64_t blocks = (chunks + THREADS - 1) / THREADS;
-    multiply_kernel<T2><<<(unsigned)blocks, THREADS, 0, stream>>>(
-        static_cast<uint4 *>(h), static_cast<const uint4 *>(up), chunks, activation->act,
-        activation->arg);
+    return common::launch_plain("multiply", multiply_kernel<T2>, (unsigned)blocks, THREADS, 0,
+                                stream, err, static_cast<uint4 *>(h),
+                                static_cast<const uint4 *>(up), chunks, (int)activation->act,
+                                activation->arg);
 }
 
 template <typename T2>
-void distance(const void *a, const void *b, int64_t pairs, double *sums, cudaStream_t stream)
+enum tw_status distance(const void *a, const void *b, int64_t pairs, double *sums,
+                        cudaStream_t stream, struct tw_error *err)
 {
     constexpr int BLOCKS = 1024;
-    distance_kernel<T2><<<BLOCKS, THREADS, 0, stream>>>(
-        static_cast<const T2 *>(a), static_cast<const T2 *>(b), pairs, sums);
+    return common::launch_plain("distance", distance_kernel<T2>, BLOCKS, THREADS, 0, stream, err,
+                                static_cast<const T2 *>(a), static_cast<const T2 *>(b), pairs,
+                                sums);
 }
 
 } // namespace
@@ -119,27 +121,21 @@ extern "C" enum tw_status tw_launch_multiply(enum tw_dtype type, void *h, const 
                                              const struct tw_activation *activation,
                                              struct CUstream_st *stream, struct tw_error *err)
 {
-    if (type == TW_F16)
-        multiply<__half2>(h, up, count / CHUNK, activation, stream);
-    else
-        multiply<__nv_bfloat162>(h, up, count / CHUNK, activation, stream);
-    return common::launched("multiply", err);
+    return type == TW_F16
+               ? multiply<__half2>(h, up, count / CHUNK, activation, stream, err)
+               : multiply<__nv_bfloat162>(h, up, count / CHUNK, activation, stream, err);
 }
 
 extern "C" enum tw_status tw_launch_distance(enum tw_dtype type, const void *a, const void *b,
                                              int64_t count, double *sums,
                                              struct CUstream_st *stream, struct tw_error *err)
 {
-    if (type == TW_F16)
-        distance<__half2>(a, b, count / 2, sums, stream);
-    else
-        distance<__nv_bfloat162>(a, b, count / 2, sums, stream);
-    return common::launched("distance", err);
+    return type == TW_F16 ? distance<__half2>(a, b, count / 2, sums, stream, err)
+                          : distance<__nv_bfloat162>(a, b, count / 2, sums, stream, err);
 }
 
 extern "C" enum tw_status tw_launch_wait(int64_t ns, struct CUstream_st *stream,
                                          struct tw_error *err)
 {
-    wait_kernel<<<1, 1, 0, stream>>>((uint64_t)ns);
-    return common::launched("wait", err);
+    return common::launch_plain("wait", wait_kernel, 1, 1, 0, stream, err, (uint64_t)ns);
 }

@@ -10,6 +10,14 @@
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/launch.h"
 
+/* A kernel's dynamic shared memory: bytes, so aligned (1024: the period of the
+ * tensor cores' swizzle). tests/emu has its own. */
+#ifndef TW_CUDA_EMULATED
+#define TW_DYNAMIC_SHARED_ALIGNED(name, align)                                                    \
+    extern __shared__ __align__(align) unsigned char name[]
+#endif
+#define TW_DYNAMIC_SHARED(name) TW_DYNAMIC_SHARED_ALIGNED(name, 1024)
+
 namespace common {
 
 constexpr uint32_t FULL_WARP = 0xffffffffu;
@@ -26,10 +34,29 @@ inline enum tw_status launched(const char *kernel, struct tw_error *err)
                         cudaGetErrorString(error));
 }
 
+/* Launches a kernel once the one before it on the stream is done. CLUSTER: the
+ * blocks of a cluster, as the kernel's own __cluster_dims__ says. */
+template <int CLUSTER = 1, typename... Params>
+inline enum tw_status launch_plain(const char *name, void (*kernel)(Params...), dim3 blocks,
+                                   dim3 threads, int shared_bytes, cudaStream_t stream,
+                                   struct tw_error *err, const Params &...params)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+#ifdef TW_CUDA_EMULATED
+    config.clusterBlocks = CLUSTER;
+#endif
+    cudaLaunchKernelEx(&config, kernel, params...);
+    return launched(name, err);
+}
+
 /* Launches a kernel that may start, up to its wait_for_last, while the one before
  * it on the stream still runs. */
 template <typename... Params>
-inline enum tw_status launch(const char *name, void (*kernel)(Params...), dim3 blocks, int threads,
+inline enum tw_status launch(const char *name, void (*kernel)(Params...), dim3 blocks, dim3 threads,
                              int shared_bytes, cudaStream_t stream, struct tw_error *err,
                              const Params &...params)
 {
@@ -41,7 +68,7 @@ inline enum tw_status launch(const char *name, void (*kernel)(Params...), dim3 b
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
-    config.blockDim = dim3(threads);
+    config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = &early;

@@ -143,7 +143,7 @@ template <enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     down_kernel(const __grid_constant__ DownParams p)
 {
-    extern __shared__ uint8_t raw[];
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 16);
     __shared__ uint32_t histogram[TWP_HISTOGRAM];
     Smem<STAGES> smem(raw, STAGED_BYTES);
     int rows = p.rows.actual ? *p.rows.actual : p.rows.rows;
@@ -187,8 +187,8 @@ enum tw_status launch(const struct twp_device *device, const DownParams &p, cuda
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
     cudaFuncSetAttribute(down_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    down_kernel<T><<<blocks, THREADS, bytes, stream>>>(p);
-    return common::launched("down", err);
+    return common::launch_plain<CLUSTER>("down", down_kernel<T>, blocks, THREADS, bytes, stream,
+                                         err, p);
 }
 
 } // namespace

@@ -97,7 +97,7 @@ __device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_
 template <enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
     down_mma_kernel(const __grid_constant__ DownParams p)
 {
-    extern __shared__ __align__(128) uint8_t raw[];
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
     __shared__ uint32_t histogram[TWP_HISTOGRAM];
     uint32_t memory = hopper::smem_address(raw);
     int half = threadIdx.x / 32 / HALF_WARPS;
@@ -147,6 +147,6 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES, STATIC_BYTES);
     auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(p);
-    return common::launched("down", err);
+    return common::launch_plain("down", kernel, device->multiprocessors, THREADS, bytes, stream,
+                                err, p);
 }

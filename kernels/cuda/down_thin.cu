@@ -105,7 +105,7 @@ __device__ __forceinline__ void store(const float (&sum)[32], const struct twp_d
 template <enum tw_dtype T>
 __global__ void __launch_bounds__(THREADS) down_thin_kernel(const struct twp_down_args a)
 {
-    extern __shared__ uint8_t raw[];
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 16);
     uint32_t tiles = (hopper::smem_address(raw) + ALIGN - 1) / ALIGN * ALIGN;
     common::let_next_start();
     common::wait_for_last();

@@ -13,7 +13,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
 {
     using L = Plan<GATED, MODE>;
     constexpr int COLS = Shape<GATED>::COLS;
-    extern __shared__ __align__(ALIGN) uint8_t raw[]; // nothing is left to align it here
+    TW_DYNAMIC_SHARED_ALIGNED(raw, ALIGN); // nothing is left to align it here
     Smem<L::STAGES> smem(raw, 2 * L::HALF_BYTES);
     int rows = actual_rows(p.rows);
     if (rows == 0)
@@ -59,8 +59,8 @@ enum tw_status launch(const struct twp_device *device, const Params &p, cudaStre
     cudaFuncSetAttribute(hidden_kernel<F, GATED, T, MODE>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    hidden_kernel<F, GATED, T, MODE><<<blocks, THREADS, bytes, stream>>>(p);
-    return common::launched("hidden", err);
+    return common::launch_plain<CLUSTER>("hidden", hidden_kernel<F, GATED, T, MODE>, blocks,
+                                         THREADS, bytes, stream, err, p);
 }
 
 /* bf16 without an applied definition: hidden.cu (not counting) and

@@ -286,7 +286,7 @@ template <bool GATED, enum tw_dtype T> __global__ void __launch_bounds__(THREADS
     hidden_mma_kernel(const __grid_constant__ MmaParams a)
 {
     using L = Layout<GATED>;
-    extern __shared__ __align__(128) uint8_t raw[];
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
     const Params &p = a.p;
     uint32_t memory = hopper::smem_address(raw), epilogue = epilogue_memory(a.of, memory);
     int warp = threadIdx.x / 32, side = warp / HALF_WARPS;
@@ -326,8 +326,8 @@ template <bool GATED> enum tw_status launch(const struct twp_device *device, Mma
     auto kernel =
         type == TW_F16 ? hidden_mma_kernel<GATED, TW_F16> : hidden_mma_kernel<GATED, TW_BF16>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    kernel<<<device->multiprocessors, THREADS, bytes, stream>>>(a);
-    return common::launched("hidden", err);
+    return common::launch_plain("hidden", kernel, device->multiprocessors, THREADS, bytes, stream,
+                                err, a);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #define TW_KERNELS_CUDA_HOPPER_CUH
 
 #include <cuda.h>
+#include <cuda_runtime.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
@@ -316,6 +317,39 @@ __device__ __forceinline__ uint32_t load_word(uint32_t address)
 __device__ __forceinline__ void store_byte(uint32_t address, uint32_t v)
 {
     asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ uint32_t load_half(uint32_t address)
+{
+    uint16_t v;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(address));
+    return v;
+}
+
+__device__ __forceinline__ uint4 load_chunk(uint32_t address)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(address)
+                 : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_chunk(uint32_t address, uint4 v)
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+/* ---- time ---- */
+
+__device__ __forceinline__ uint64_t nanoseconds()
+{
+    uint64_t now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
 }
 
 /* ---- numbers ---- */

@@ -136,7 +136,7 @@ template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     pack_kernel(const __grid_constant__ PackParams p)
 {
-    extern __shared__ uint8_t raw[];
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 16);
     Smem<STAGES> smem(raw, STAGED_BYTES);
     Schedule at(p.rows, p.out.tiles);
     if (threadIdx.x == 0) {
@@ -172,8 +172,8 @@ enum tw_status launch(const struct twp_device *device, const PackParams &p, cuda
     cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    pack_kernel<ACT, HAS_BIAS, T><<<blocks, THREADS, bytes, stream>>>(p);
-    return common::launched("pack", err);
+    return common::launch_plain<CLUSTER>("pack", pack_kernel<ACT, HAS_BIAS, T>, blocks, THREADS,
+                                         bytes, stream, err, p);
 }
 
 template <int ACT, enum tw_dtype T>

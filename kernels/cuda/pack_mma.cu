@@ -86,7 +86,7 @@ stage_applied(const Sums &d, uint32_t staged, const PackParams &p, int tile)
 template <enum tw_dtype T, bool IS_APPLIED> __global__ void __launch_bounds__(THREADS, 1)
     pack_mma_kernel(const __grid_constant__ PackParams p)
 {
-    extern __shared__ __align__(128) uint8_t raw[];
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
     uint32_t memory = hopper::smem_address(raw);
     int warp = threadIdx.x / 32, half = warp / HALF_WARPS;
     uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
@@ -120,8 +120,8 @@ launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, stru
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
     cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    pack_mma_kernel<T, IS_APPLIED><<<device->multiprocessors, THREADS, bytes, stream>>>(p);
-    return common::launched("pack", err);
+    return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED>, device->multiprocessors,
+                                THREADS, bytes, stream, err, p);
 }
 
 template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *device,

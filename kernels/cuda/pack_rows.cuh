@@ -11,6 +11,7 @@
 namespace packing {
 
 using namespace staged;
+using hopper::load_half;
 
 constexpr int ROW_BYTES = TWP_TILE * 2;
 constexpr uint32_t FULL_WARP = 0xffffffffu;
@@ -29,13 +30,6 @@ __device__ __forceinline__ uint32_t keep_pair(float low, float high, float t)
     if (fabsf(high) < LEAST && fabsf(high) > t)
         high = copysignf(LEAST, high);
     return hopper::round_pair<T>(fabsf(low) <= t ? 0.0f : low, fabsf(high) <= t ? 0.0f : high);
-}
-
-__device__ __forceinline__ uint32_t load_half(uint32_t address)
-{
-    uint16_t v;
-    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(address));
-    return v;
 }
 
 /* Bit i: value i of 8 isn't zero. A half's lower 15 bits plus 0x7fff carry

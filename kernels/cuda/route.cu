@@ -251,17 +251,16 @@ extern "C" enum tw_status tw_launch_transpose(void *out, int64_t stride_out, con
                                               struct CUstream_st *stream, struct tw_error *err)
 {
     dim3 grid((cols + SIDE - 1) / SIDE, (rows + SIDE - 1) / SIDE);
-    transpose_kernel<<<grid, dim3(SIDE, 8), 0, stream>>>(
-        static_cast<uint16_t *>(out), stride_out, static_cast<const uint16_t *>(in), stride_in,
-        rows, cols);
-    return common::launched("transpose", err);
+    return common::launch_plain("transpose", transpose_kernel, grid, dim3(SIDE, 8), 0, stream, err,
+                                static_cast<uint16_t *>(out), stride_out,
+                                static_cast<const uint16_t *>(in), stride_in, rows, cols);
 }
 
 extern "C" enum tw_status tw_launch_repitch(void *out, int64_t stride_out, const void *in,
                                             int64_t stride_in, int32_t rows, int32_t cols,
                                             struct CUstream_st *stream, struct tw_error *err)
 {
-    repitch_kernel<<<rows, 256, 0, stream>>>(static_cast<uint16_t *>(out), stride_out,
-                                             static_cast<const uint16_t *>(in), stride_in, cols);
-    return common::launched("repitch", err);
+    return common::launch_plain("repitch", repitch_kernel, rows, 256, 0, stream, err,
+                                static_cast<uint16_t *>(out), stride_out,
+                                static_cast<const uint16_t *>(in), stride_in, cols);
 }
