@@ -14,7 +14,8 @@
  * started batch, row-major [rows][width], in the backend's compute type (cpu,
  * ref: float). Weights are described by struct tw_matrix, row-major [out][in]
  * as in the checkpoint, and stay the caller's: mapped memory that outlives the
- * weight. Every slot returns TW_OK or fills err; a NULL slot means the backend
+ * weight. So do the vectors given to calls (norms, biases, frequencies): the
+ * same address holds the same numbers until trim or fini. Every slot returns TW_OK or fills err; a NULL slot means the backend
  * can't (TW_ERR_UNSUPPORTED by the caller, with the name): never a silent
  * fall-back to another backend.
  *

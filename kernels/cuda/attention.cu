@@ -24,11 +24,11 @@ using namespace attention;
 
 /* By head size, the least that holds it. */
 template <enum tw_dtype T, bool IS_BENT>
-enum tw_status by_size(const struct twp_device *device, const params &p,
-                       cudaStream_t stream, struct tw_error *err)
+enum tw_status by_size(const struct twp_device *device, const params &p, cudaStream_t stream,
+                       struct tw_error *err)
 {
-    using form = enum tw_status (*)(const struct twp_device *, const params &,
-                                    cudaStream_t, struct tw_error *);
+    using form = enum tw_status (*)(const struct twp_device *, const params &, cudaStream_t,
+                                    struct tw_error *);
     static const struct {
         int32_t head_dim;
         form run;
@@ -41,17 +41,15 @@ enum tw_status by_size(const struct twp_device *device, const params &p,
     for (const auto &form : forms)
         if (p.head_dim <= form.head_dim)
             return form.run(device, p, stream, err);
-    return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                        "cuda: attention heads of %d, more than 256",
+    return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: attention heads of %d, more than 256",
                         p.head_dim);
 }
 
 } // namespace
 
-extern "C" enum tw_status
-tw_launch_attention(const struct twp_device *device,
-                    const struct twp_attention_args *args,
-                    struct CUstream_st *stream, struct tw_error *err)
+extern "C" enum tw_status tw_launch_attention(const struct twp_device *device,
+                                              const struct twp_attention_args *args,
+                                              struct CUstream_st *stream, struct tw_error *err)
 {
     const struct twp_device_batch *batch = args->batch;
     bool is_all = args->window <= 0 || args->window > INT32_MAX;
@@ -75,11 +73,9 @@ tw_launch_attention(const struct twp_device *device,
                 args->alibi_bf16};
     if (args->head_dim % 8 != 0)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "cuda: attention heads of %d, not a multiple of 8",
-                            args->head_dim);
+                            "cuda: attention heads of %d, not a multiple of 8", args->head_dim);
     if ((int64_t)batch->tiles * args->heads > INT32_MAX)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "cuda: attention of too many tiles");
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: attention of too many tiles");
     if (args->type == TW_F16)
         return is_bent ? by_size<TW_F16, true>(device, p, stream, err)
                        : by_size<TW_F16, false>(device, p, stream, err);

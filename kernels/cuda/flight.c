@@ -186,6 +186,7 @@ void twp_cuda_trim(void *ctx)
         flight_trim(&cuda->flight[i]);
     twp_memory_fini(&cuda->work);
     twp_memory_fini(&cuda->head);
+    twp_vectors_fini(cuda); /* they come again */
 }
 
 void twp_flights_fini(struct twp_cuda *cuda)

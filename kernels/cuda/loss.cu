@@ -1,5 +1,5 @@
 /* The loss head's second half, by chunks of the vocabulary:
- *     z = cap(scale (logit + bias)),  cap(z) = c tanh(z / c)
+ *     z = cap(scale logit + bias),  cap(z) = c tanh(z / c)
  *     m' = max(m, z..),  s' = s e^(m - m') + sum e^(z - m')
  *     nll = log s + m - z[next token]
  * logits [rows][stride] fp32 of one chunk, 4 bytes read each, once; some 4 FLOP
@@ -72,8 +72,7 @@ __device__ __forceinline__ Tail over_warp(Tail t)
 }
 
 /* Where the row's z are kept, or NULL. */
-__device__ __forceinline__ float *place_of(const struct twp_loss_args &a,
-                                           int row)
+__device__ __forceinline__ float *place_of(const struct twp_loss_args &a, int row)
 {
     int low = 0, high = a.wanted ? a.n_wanted : 0;
     while (low < high) {
@@ -88,16 +87,15 @@ __device__ __forceinline__ float *place_of(const struct twp_loss_args &a,
 }
 
 template <bool IS_CAPPED>
-__device__ __forceinline__ float z_of(const struct twp_loss_args &a,
-                                      const float *logits, int col)
+__device__ __forceinline__ float z_of(const struct twp_loss_args &a, const float *logits, int col)
 {
-    float z = logits[col] + (a.bias ? a.bias[a.first + col] : 0.0f);
-    return cap<IS_CAPPED>(a.scale * z, a.soft_cap);
+    float bias = a.bias ? a.bias[a.first + col] : 0.0f;
+    return cap<IS_CAPPED>(fmaf(a.scale, logits[col], bias), a.soft_cap);
 }
 
 template <bool IS_CAPPED>
-__device__ __forceinline__ Tail scan(const struct twp_loss_args &a,
-                                     const float *logits, float *keep)
+__device__ __forceinline__ Tail scan(const struct twp_loss_args &a, const float *logits,
+                                     float *keep)
 {
     Tail t = {-INFINITY, 0};
     for (int col = threadIdx.x * 4; col < a.cols; col += THREADS * 4) {
@@ -111,8 +109,7 @@ __device__ __forceinline__ Tail scan(const struct twp_loss_args &a,
         } else {
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                z[i] = col + i < a.cols ? z_of<IS_CAPPED>(a, logits, col + i)
-                                        : -INFINITY;
+                z[i] = col + i < a.cols ? z_of<IS_CAPPED>(a, logits, col + i) : -INFINITY;
         }
         see(t, z);
         for (int i = 0; keep && i < 4 && col + i < a.cols; i++)
@@ -123,8 +120,8 @@ __device__ __forceinline__ Tail scan(const struct twp_loss_args &a,
 
 template <bool IS_CAPPED>
 __global__ void __launch_bounds__(THREADS)
-    loss_kernel(const struct twp_loss_args a, const int32_t *token,
-                const int32_t *position, int32_t batch_rows)
+    loss_kernel(const struct twp_loss_args a, const int32_t *token, const int32_t *position,
+                int32_t batch_rows)
 {
     __shared__ Tail part[THREADS / 32];
     wait_for_last();
@@ -156,11 +153,9 @@ __global__ void __launch_bounds__(THREADS)
 } // namespace
 
 extern "C" enum tw_status tw_launch_loss(const struct twp_loss_args *args,
-                                         struct CUstream_st *stream,
-                                         struct tw_error *err)
+                                         struct CUstream_st *stream, struct tw_error *err)
 {
     auto run = args->soft_cap > 0 ? loss_kernel<true> : loss_kernel<false>;
-    return common::launch("loss", run, args->rows, THREADS, 0, stream, err,
-                          *args, args->batch->token, args->batch->position,
-                          args->batch->rows);
+    return common::launch("loss", run, args->rows, THREADS, 0, stream, err, *args,
+                          args->batch->token, args->batch->position, args->batch->rows);
 }

@@ -96,6 +96,9 @@ static enum tw_status describe(struct form *f, struct tw_error *err)
         got = cublasLtMatmulDescSetAttribute(
             f->op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (got == CUBLAS_STATUS_SUCCESS)
+        got = cublasLtMatmulDescSetAttribute(
+            f->op, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type);
+    if (got == CUBLAS_STATUS_SUCCESS)
         got = cublasLtMatrixLayoutCreate(&f->w, type, k, n, f->k);
     return check(got, "a product's form", err);
 }

@@ -32,8 +32,7 @@ struct params {
 };
 
 /* The sum over THREADS threads, the same in all of them. */
-template <int THREADS>
-__device__ __forceinline__ float sum_of(float value, float *shared)
+template <int THREADS> __device__ __forceinline__ float sum_of(float value, float *shared)
 {
     for (int step = 16; step > 0; step /= 2)
         value += __shfl_xor_sync(FULL_WARP, value, step);
@@ -53,8 +52,7 @@ __device__ __forceinline__ float sum_of(float value, float *shared)
 /* One part: N elements at once (8, or 1 where rows aren't aligned), STEPS
  * times. */
 template <enum tw_dtype T, bool IS_LAYER, int THREADS, int N, int STEPS>
-__device__ __forceinline__ void norm_part(const params &p, int64_t part,
-                                          int lane, float *shared)
+__device__ __forceinline__ void norm_part(const params &p, int64_t part, int lane, float *shared)
 {
     const uint16_t *x = p.x + part * p.width;
     uint16_t *y = p.y + part * p.width;
@@ -111,14 +109,12 @@ __device__ __forceinline__ void norm_part(const params &p, int64_t part,
 }
 
 template <enum tw_dtype T, bool IS_LAYER, int N>
-__global__ void __launch_bounds__(SMALL_WARPS * 32)
-    norm_warp_kernel(const params p)
+__global__ void __launch_bounds__(SMALL_WARPS * 32) norm_warp_kernel(const params p)
 {
     wait_for_last();
     int64_t part = (int64_t)blockIdx.x * SMALL_WARPS + threadIdx.x / 32;
     if (part < p.parts)
-        norm_part<T, IS_LAYER, 32, N, WARP_WIDTH / 32 / N>(
-            p, part, threadIdx.x % 32, nullptr);
+        norm_part<T, IS_LAYER, 32, N, WARP_WIDTH / 32 / N>(p, part, threadIdx.x % 32, nullptr);
 }
 
 template <enum tw_dtype T, bool IS_LAYER, int THREADS, int N, int STEPS>
@@ -126,8 +122,7 @@ __global__ void __launch_bounds__(THREADS) norm_kernel(const params p)
 {
     __shared__ float shared[THREADS / 32];
     wait_for_last();
-    norm_part<T, IS_LAYER, THREADS, N, STEPS>(p, blockIdx.x, threadIdx.x,
-                                              shared);
+    norm_part<T, IS_LAYER, THREADS, N, STEPS>(p, blockIdx.x, threadIdx.x, shared);
 }
 
 using kernel = void (*)(const params);
@@ -139,53 +134,45 @@ struct form {
     kernel run[2]; // rms, layer
 };
 
-template <enum tw_dtype T, int N, int THREADS, int STEPS>
-constexpr form form_of()
+template <enum tw_dtype T, int N, int THREADS, int STEPS> constexpr form form_of()
 {
     return {THREADS * N * STEPS,
             THREADS,
-            {norm_kernel<T, false, THREADS, N, STEPS>,
-             norm_kernel<T, true, THREADS, N, STEPS>}};
+            {norm_kernel<T, false, THREADS, N, STEPS>, norm_kernel<T, true, THREADS, N, STEPS>}};
 }
 
 template <enum tw_dtype T>
-enum tw_status norm_of(const params &p, bool is_layer, bool is_wide,
-                       cudaStream_t stream, struct tw_error *err)
+enum tw_status norm_of(const params &p, bool is_layer, bool is_wide, cudaStream_t stream,
+                       struct tw_error *err)
 {
-    static const form wide[] = {
-        form_of<T, 8, 128, 1>(),  form_of<T, 8, 256, 1>(),
-        form_of<T, 8, 256, 2>(),  form_of<T, 8, 512, 2>(),
-        form_of<T, 8, 1024, 2>(), form_of<T, 8, 1024, 4>()};
-    static const form narrow[] = {form_of<T, 1, 256, 8>(),
-                                  form_of<T, 1, 1024, 8>(),
+    static const form wide[] = {form_of<T, 8, 128, 1>(),  form_of<T, 8, 256, 1>(),
+                                form_of<T, 8, 256, 2>(),  form_of<T, 8, 512, 2>(),
+                                form_of<T, 8, 1024, 2>(), form_of<T, 8, 1024, 4>()};
+    static const form narrow[] = {form_of<T, 1, 256, 8>(), form_of<T, 1, 1024, 8>(),
                                   form_of<T, 1, 1024, 32>()};
     static const kernel small[2][2] = {
         {norm_warp_kernel<T, false, 1>, norm_warp_kernel<T, true, 1>},
         {norm_warp_kernel<T, false, 8>, norm_warp_kernel<T, true, 8>}};
     if (p.width <= WARP_WIDTH)
         return launch("norm", small[is_wide][is_layer],
-                      (unsigned)((p.parts + SMALL_WARPS - 1) / SMALL_WARPS),
-                      SMALL_WARPS * 32, 0, stream, err, p);
+                      (unsigned)((p.parts + SMALL_WARPS - 1) / SMALL_WARPS), SMALL_WARPS * 32, 0,
+                      stream, err, p);
     const form *forms = is_wide ? wide : narrow;
-    int count =
-        is_wide ? sizeof wide / sizeof *wide : sizeof narrow / sizeof *narrow;
+    int count = is_wide ? sizeof wide / sizeof *wide : sizeof narrow / sizeof *narrow;
     for (int i = 0; i < count; i++)
         if (p.width <= forms[i].width)
-            return launch("norm", forms[i].run[is_layer], (unsigned)p.parts,
-                          forms[i].threads, 0, stream, err, p);
-    return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                        "cuda: a norm over %d columns, more than %d", p.width,
-                        forms[count - 1].width);
+            return launch("norm", forms[i].run[is_layer], (unsigned)p.parts, forms[i].threads, 0,
+                          stream, err, p);
+    return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: a norm over %d columns, more than %d",
+                        p.width, forms[count - 1].width);
 }
 
 } // namespace
 
 extern "C" enum tw_status tw_launch_norm(const struct twp_norm_args *args,
-                                         struct CUstream_st *stream,
-                                         struct tw_error *err)
+                                         struct CUstream_st *stream, struct tw_error *err)
 {
-    int32_t groups = args->groups > 0 ? args->groups : 1,
-            width = args->width / groups;
+    int32_t groups = args->groups > 0 ? args->groups : 1, width = args->width / groups;
     params p = {static_cast<uint16_t *>(args->y),
                 static_cast<const uint16_t *>(args->x),
                 args->weight,

@@ -35,11 +35,9 @@ __device__ __forceinline__ void turn(uint16_t &a, uint16_t &b, float c, float s)
 /* Pairs whose halves lie apart, two pairs (4 bytes each side) a thread where
  * everything is even. */
 template <enum tw_dtype T>
-__device__ __forceinline__ void turn_two(uint16_t *a, uint16_t *b,
-                                         const float *c, const float *s)
+__device__ __forceinline__ void turn_two(uint16_t *a, uint16_t *b, const float *c, const float *s)
 {
-    uint32_t low = *reinterpret_cast<uint32_t *>(a),
-             high = *reinterpret_cast<uint32_t *>(b);
+    uint32_t low = *reinterpret_cast<uint32_t *>(a), high = *reinterpret_cast<uint32_t *>(b);
     float a0 = low_half<T>(low), a1 = high_half<T>(low);
     float b0 = low_half<T>(high), b1 = high_half<T>(high);
     *reinterpret_cast<uint32_t *>(a) =
@@ -78,11 +76,10 @@ __global__ void __launch_bounds__(THREADS) rope_kernel(const params p)
 }
 
 template <enum tw_dtype T>
-enum tw_status rope_of(const params &p, bool is_interleaved, int32_t rows,
-                       cudaStream_t stream, struct tw_error *err)
+enum tw_status rope_of(const params &p, bool is_interleaved, int32_t rows, cudaStream_t stream,
+                       struct tw_error *err)
 {
-    bool is_even =
-        p.half % 2 == 0 && p.head_dim % 2 == 0 && (uintptr_t)p.x % 4 == 0;
+    bool is_even = p.half % 2 == 0 && p.head_dim % 2 == 0 && (uintptr_t)p.x % 4 == 0;
     auto run = is_interleaved ? rope_kernel<T, true, false>
                : is_even      ? rope_kernel<T, false, true>
                               : rope_kernel<T, false, false>;
@@ -92,8 +89,7 @@ enum tw_status rope_of(const params &p, bool is_interleaved, int32_t rows,
 } // namespace
 
 extern "C" enum tw_status tw_launch_rope(const struct twp_rope_args *args,
-                                         struct CUstream_st *stream,
-                                         struct tw_error *err)
+                                         struct CUstream_st *stream, struct tw_error *err)
 {
     params p = {static_cast<uint16_t *>(args->x),
                 args->batch->position,
@@ -103,10 +99,9 @@ extern "C" enum tw_status tw_launch_rope(const struct twp_rope_args *args,
                 args->dims / 2,
                 args->scale};
     if (p.half > MAX_HALF)
-        return tw_error_set(
-            err, TW_ERR_UNSUPPORTED,
-            "cuda: rotary embedding of %d dimensions, more than %d", args->dims,
-            2 * MAX_HALF);
+        return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                            "cuda: rotary embedding of %d dimensions, more than %d", args->dims,
+                            2 * MAX_HALF);
     auto run = args->type == TW_F16 ? rope_of<TW_F16> : rope_of<TW_BF16>;
     return run(p, args->is_interleaved, args->batch->rows, stream, err);
 }

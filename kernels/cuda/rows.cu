@@ -38,8 +38,7 @@ struct ByPosition {
  * scale * table. */
 template <enum tw_dtype T, int N, bool IS_ADDED, typename Pick>
 __global__ void __launch_bounds__(THREADS)
-    pick_kernel(uint16_t *y, const uint16_t *table, int32_t width, float scale,
-                Pick pick)
+    pick_kernel(uint16_t *y, const uint16_t *table, int32_t width, float scale, Pick pick)
 {
     wait_for_last();
     int64_t row = blockIdx.x;
@@ -65,24 +64,22 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <enum tw_dtype T, bool IS_ADDED, typename Pick>
-enum tw_status pick_rows(const char *name, void *y, const void *table,
-                         int32_t rows, int32_t width, float scale, Pick pick,
-                         cudaStream_t stream, struct tw_error *err)
+enum tw_status pick_rows(const char *name, void *y, const void *table, int32_t rows, int32_t width,
+                         float scale, Pick pick, cudaStream_t stream, struct tw_error *err)
 {
     auto *to = static_cast<uint16_t *>(y);
     auto *from = static_cast<const uint16_t *>(table);
     if (rows16::is_wide(width, y, table, nullptr))
-        return launch(name, pick_kernel<T, 8, IS_ADDED, Pick>, rows, THREADS, 0,
-                      stream, err, to, from, width, scale, pick);
-    return launch(name, pick_kernel<T, 1, IS_ADDED, Pick>, rows, THREADS, 0,
-                  stream, err, to, from, width, scale, pick);
+        return launch(name, pick_kernel<T, 8, IS_ADDED, Pick>, rows, THREADS, 0, stream, err, to,
+                      from, width, scale, pick);
+    return launch(name, pick_kernel<T, 1, IS_ADDED, Pick>, rows, THREADS, 0, stream, err, to, from,
+                  width, scale, pick);
 }
 
 /* y = f(a, b), element by element; y may be a or b, which are read before. */
 template <enum tw_dtype T, int N, typename F>
 __global__ void __launch_bounds__(THREADS)
-    pair_kernel(uint16_t *y, const uint16_t *a, const uint16_t *b,
-                int64_t elements, F f)
+    pair_kernel(uint16_t *y, const uint16_t *a, const uint16_t *b, int64_t elements, F f)
 {
     wait_for_last();
     int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
@@ -98,8 +95,7 @@ __global__ void __launch_bounds__(THREADS)
             f(one[e], one[e + 1], two[e], two[e + 1]);
         *reinterpret_cast<uint4 *>(y + at) = rows16::narrow8<T>(one);
     } else {
-        float one = rows16::widen<T>(a[at]),
-              two = b ? rows16::widen<T>(b[at]) : 0.0f;
+        float one = rows16::widen<T>(a[at]), two = b ? rows16::widen<T>(b[at]) : 0.0f;
         float unused = 0, none = 0;
         f(one, unused, two, none);
         y[at] = rows16::narrow<T>(one);
@@ -107,30 +103,26 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <enum tw_dtype T, typename F>
-enum tw_status by_pairs(const char *name, void *y, const void *a, const void *b,
-                        int64_t elements, F f, cudaStream_t stream,
-                        struct tw_error *err)
+enum tw_status by_pairs(const char *name, void *y, const void *a, const void *b, int64_t elements,
+                        F f, cudaStream_t stream, struct tw_error *err)
 {
     bool is_wide = rows16::is_wide(elements, y, a, b);
     int64_t blocks = (elements + (int64_t)THREADS * (is_wide ? 8 : 1) - 1) /
                      ((int64_t)THREADS * (is_wide ? 8 : 1));
     if (blocks > INT32_MAX)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "cuda: %s of too many elements", name);
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: %s of too many elements", name);
     auto *to = static_cast<uint16_t *>(y);
-    auto *one = static_cast<const uint16_t *>(a),
-         *two = static_cast<const uint16_t *>(b);
+    auto *one = static_cast<const uint16_t *>(a), *two = static_cast<const uint16_t *>(b);
     if (is_wide)
-        return launch(name, pair_kernel<T, 8, F>, (unsigned)blocks, THREADS, 0,
-                      stream, err, to, one, two, elements, f);
-    return launch(name, pair_kernel<T, 1, F>, (unsigned)blocks, THREADS, 0,
-                  stream, err, to, one, two, elements, f);
+        return launch(name, pair_kernel<T, 8, F>, (unsigned)blocks, THREADS, 0, stream, err, to,
+                      one, two, elements, f);
+    return launch(name, pair_kernel<T, 1, F>, (unsigned)blocks, THREADS, 0, stream, err, to, one,
+                  two, elements, f);
 }
 
 struct Residual {
     float scale;
-    __device__ __forceinline__ void operator()(float &x0, float &x1, float p0,
-                                               float p1) const
+    __device__ __forceinline__ void operator()(float &x0, float &x1, float p0, float p1) const
     {
         x0 = fmaf(scale, p0, x0);
         x1 = fmaf(scale, p1, x1);
@@ -160,8 +152,7 @@ template <int ACT> __device__ __forceinline__ float value(float x, float t)
 
 template <int ACT, bool HAS_UP> struct ActMul {
     float t;
-    __device__ __forceinline__ void operator()(float &g0, float &g1, float u0,
-                                               float u1) const
+    __device__ __forceinline__ void operator()(float &g0, float &g1, float u0, float u1) const
     {
         g0 = HAS_UP ? value<ACT>(g0, t) * u0 : value<ACT>(g0, t);
         g1 = HAS_UP ? value<ACT>(g1, t) * u1 : value<ACT>(g1, t);
@@ -174,63 +165,57 @@ enum tw_status act_mul(const struct twp_act_mul_args *args, cudaStream_t stream,
 {
     float t = args->activation.arg;
     if (args->up)
-        return by_pairs<T>("act_mul", args->y, args->gate, args->up,
-                           args->elements, ActMul<ACT, true>{t}, stream, err);
+        return by_pairs<T>("act_mul", args->y, args->gate, args->up, args->elements,
+                           ActMul<ACT, true>{t}, stream, err);
     return by_pairs<T>("act_mul", args->y, args->gate, nullptr, args->elements,
                        ActMul<ACT, false>{t}, stream, err);
 }
 
 template <enum tw_dtype T>
-enum tw_status act_mul_of(const struct twp_act_mul_args *args,
-                          cudaStream_t stream, struct tw_error *err)
+enum tw_status act_mul_of(const struct twp_act_mul_args *args, cudaStream_t stream,
+                          struct tw_error *err)
 {
-    using form = enum tw_status (*)(const struct twp_act_mul_args *,
-                                    cudaStream_t, struct tw_error *);
-    static const form forms[TW_ACTS] = {
-        act_mul<T, TW_ACT_RELU>,      act_mul<T, TW_ACT_RELU2>,
-        act_mul<T, TW_ACT_FATRELU>,   act_mul<T, TW_ACT_SILU>,
-        act_mul<T, TW_ACT_GELU>,      act_mul<T, TW_ACT_GELU_TANH>,
-        act_mul<T, TW_ACT_QUICK_GELU>};
+    using form =
+        enum tw_status (*)(const struct twp_act_mul_args *, cudaStream_t, struct tw_error *);
+    static const form forms[TW_ACTS] = {act_mul<T, TW_ACT_RELU>,      act_mul<T, TW_ACT_RELU2>,
+                                        act_mul<T, TW_ACT_FATRELU>,   act_mul<T, TW_ACT_SILU>,
+                                        act_mul<T, TW_ACT_GELU>,      act_mul<T, TW_ACT_GELU_TANH>,
+                                        act_mul<T, TW_ACT_QUICK_GELU>};
     return forms[args->activation.act](args, stream, err);
 }
 
 } // namespace
 
 extern "C" enum tw_status tw_launch_embed(const struct twp_embed_args *args,
-                                          struct CUstream_st *stream,
-                                          struct tw_error *err)
+                                          struct CUstream_st *stream, struct tw_error *err)
 {
     ByToken pick = {args->batch->token};
     auto run = args->type == TW_F16 ? pick_rows<TW_F16, false, ByToken>
                                     : pick_rows<TW_BF16, false, ByToken>;
-    return run("embed", args->y, args->table, args->batch->rows, args->width,
-               args->scale, pick, stream, err);
+    return run("embed", args->y, args->table, args->batch->rows, args->width, args->scale, pick,
+               stream, err);
 }
 
-extern "C" enum tw_status
-tw_launch_positions(const struct twp_positions_args *args,
-                    struct CUstream_st *stream, struct tw_error *err)
+extern "C" enum tw_status tw_launch_positions(const struct twp_positions_args *args,
+                                              struct CUstream_st *stream, struct tw_error *err)
 {
     ByPosition pick = {args->batch->position, args->first};
     auto run = args->type == TW_F16 ? pick_rows<TW_F16, true, ByPosition>
                                     : pick_rows<TW_BF16, true, ByPosition>;
-    return run("positions", args->y, args->table, args->batch->rows,
-               args->width, 1.0f, pick, stream, err);
+    return run("positions", args->y, args->table, args->batch->rows, args->width, 1.0f, pick,
+               stream, err);
 }
 
-extern "C" enum tw_status
-tw_launch_residual(const struct twp_residual_args *args,
-                   struct CUstream_st *stream, struct tw_error *err)
+extern "C" enum tw_status tw_launch_residual(const struct twp_residual_args *args,
+                                             struct CUstream_st *stream, struct tw_error *err)
 {
-    auto run = args->type == TW_F16 ? by_pairs<TW_F16, Residual>
-                                    : by_pairs<TW_BF16, Residual>;
-    return run("residual", args->y, args->x, args->part, args->elements,
-               Residual{args->scale}, stream, err);
+    auto run = args->type == TW_F16 ? by_pairs<TW_F16, Residual> : by_pairs<TW_BF16, Residual>;
+    return run("residual", args->y, args->x, args->part, args->elements, Residual{args->scale},
+               stream, err);
 }
 
 extern "C" enum tw_status tw_launch_act_mul(const struct twp_act_mul_args *args,
-                                            struct CUstream_st *stream,
-                                            struct tw_error *err)
+                                            struct CUstream_st *stream, struct tw_error *err)
 {
     return args->type == TW_F16 ? act_mul_of<TW_F16>(args, stream, err)
                                 : act_mul_of<TW_BF16>(args, stream, err);

@@ -12,14 +12,12 @@ template <enum tw_dtype T> __device__ __forceinline__ float widen(uint16_t bits)
     return common::low_half<T>(bits);
 }
 
-template <enum tw_dtype T>
-__device__ __forceinline__ uint16_t narrow(float value)
+template <enum tw_dtype T> __device__ __forceinline__ uint16_t narrow(float value)
 {
     return (uint16_t)hopper::round_pair<T>(value, 0.0f);
 }
 
-template <enum tw_dtype T>
-__device__ __forceinline__ void widen8(float (&out)[8], const uint4 &in)
+template <enum tw_dtype T> __device__ __forceinline__ void widen8(float (&out)[8], const uint4 &in)
 {
     const uint32_t pair[4] = {in.x, in.y, in.z, in.w};
 #pragma unroll
@@ -29,13 +27,10 @@ __device__ __forceinline__ void widen8(float (&out)[8], const uint4 &in)
     }
 }
 
-template <enum tw_dtype T>
-__device__ __forceinline__ uint4 narrow8(const float (&in)[8])
+template <enum tw_dtype T> __device__ __forceinline__ uint4 narrow8(const float (&in)[8])
 {
-    return make_uint4(hopper::round_pair<T>(in[0], in[1]),
-                      hopper::round_pair<T>(in[2], in[3]),
-                      hopper::round_pair<T>(in[4], in[5]),
-                      hopper::round_pair<T>(in[6], in[7]));
+    return make_uint4(hopper::round_pair<T>(in[0], in[1]), hopper::round_pair<T>(in[2], in[3]),
+                      hopper::round_pair<T>(in[4], in[5]), hopper::round_pair<T>(in[6], in[7]));
 }
 
 /* Can these rows be read and written 16 bytes at a time? */

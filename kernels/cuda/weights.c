@@ -172,4 +172,6 @@ void twp_vectors_fini(struct twp_cuda *cuda)
     for (size_t i = 0; i < cuda->vectors; i++)
         twp_device_free(cuda->vector[i].device);
     tw_free(cuda->vector);
+    cuda->vector = NULL;
+    cuda->vectors = cuda->vector_room = 0;
 }
