@@ -157,12 +157,12 @@ tw_runner_submit(struct tw_runner *r, const struct tw_batch *batch,
         status = check_lengths(r->model, batch, err);
     if (status == TW_OK)
         status = twp_runner_grow(r, batch->rows, err);
-    if (status == TW_OK)
-        status = r->ops->start(r->ctx, batch, err);
-    if (status != TW_OK)
-        return status;
     *f = (struct twp_flight){
         .batch = *batch, .obs = obs, .is_timed = is_timed(r)};
+    if (status == TW_OK)
+        status = r->ops->start(r->ctx, &f->batch, err);
+    if (status != TW_OK)
+        return status;
     status = compute(r, f, probes, head, logits, err);
     if (status != TW_OK) {
         throw_away(r);

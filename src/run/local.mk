@@ -2,6 +2,8 @@
 noinst_LIBRARIES += librun.a
 librun_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 librun_a_SOURCES = \
+	%reldir%/batch_copy.c %reldir%/batch_copy.h \
+	%reldir%/flights.c %reldir%/flights.h \
 	%reldir%/bench_data.c %reldir%/bench_data.h \
 	%reldir%/bench_energy.c %reldir%/bench_ffn.c %reldir%/bench_ffn.h \
 	%reldir%/bench_forms.c %reldir%/bench_internal.h \
