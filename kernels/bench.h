@@ -77,6 +77,10 @@ struct tw_bench_ops {
     int64_t (*cache_bytes)(void *ctx);
     /* The kernels a ctx's `ffn` runs: "cpu", "hopper". Static. */
     const char *(*path)(void *ctx);
+    /* The most memory of the device that a ctx has held so far: weights,
+     * buffers, workspace, a library's included. NULL: the process's own memory
+     * is meant. */
+    int64_t (*peak_bytes)(void *ctx);
     /* The device's PCI bus id, "" where it has none. */
     void (*bus_id)(void *ctx, char id[TW_BENCH_ID]);
 };

@@ -44,7 +44,7 @@ static enum tw_status check_finite(const struct tw_model *model,
                                    const struct tw_layer_obs *obs,
                                    struct tw_error *err)
 {
-    for (int64_t l = 0; l < model->layers; l++) {
+    for (int64_t l = 0; obs && l < model->layers; l++) {
         int64_t row = obs[l].bad_row, seq = 0;
         if (row < 0)
             continue;
@@ -133,7 +133,7 @@ static enum tw_status compute(struct tw_runner *r, struct twp_flight *f,
                               struct tw_error *err)
 {
     enum tw_status status = TW_OK;
-    for (int64_t l = 0; l < r->model->layers; l++)
+    for (int64_t l = 0; f->obs && l < r->model->layers; l++)
         tw_layer_obs_reset(&f->obs[l], f->batch.rows);
     if (f->is_timed)
         status = r->ops->mark(r->ctx, flight_mark(r, f, false), err);

@@ -7,6 +7,9 @@ librun_a_SOURCES = \
 	%reldir%/bench_data.c %reldir%/bench_data.h \
 	%reldir%/bench_energy.c %reldir%/bench_ffn.c %reldir%/bench_ffn.h \
 	%reldir%/bench_forms.c %reldir%/bench_internal.h \
+	%reldir%/bench_model.c %reldir%/bench_model.h \
+	%reldir%/bench_model_forms.c %reldir%/bench_model_input.c \
+	%reldir%/bench_model_internal.h %reldir%/bench_model_time.c \
 	%reldir%/bench_rates.c %reldir%/bench_rates.h \
 	%reldir%/bench_rates_table.h %reldir%/bench_record.c \
 	%reldir%/bench_time.c %reldir%/compare.c %reldir%/compare.h \
