@@ -15,7 +15,7 @@ if (has_share && layer_records > 2) {
   if (abs(pair_correlation) <= 1) {   # NaN where either is constant
     half = pair_records > 3 ? 1.96 / sqrt(pair_records - 3) : NaN
     z = abs(pair_correlation) < 1 ? atanh(pair_correlation) : NaN
-    within = half == half && z == z ? \
+    within = half == half && z == z && width > 4 ? \
       sprintf(' [%.3f, %.3f]', tanh(z - half), tanh(z + half)) : ''
     set label 1 sprintf('r = %.3f%s', pair_correlation, within) at graph 1, 1 \
       right offset 0, 0.8 textcolor rgb red noenhanced
