@@ -8,6 +8,12 @@ tests_test_bench_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 tests_fake_nvml_so_SOURCES = tests/fake_nvml.c
 tests_fake_nvml_so_CFLAGS = $(AM_CFLAGS) -fPIC
 tests_fake_nvml_so_LDFLAGS = $(AM_LDFLAGS) -shared
+check_PROGRAMS += tests/test_flights
+TESTS += tests/test_flights
+tests_test_flights_SOURCES = tests/test_flights.c tests/late_ops.c \
+	tests/late_ops.h tests/tw_check.h tests/tw_files.h tests/tw_llama.h
+tests_test_flights_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_flights_LDADD = $(TW_ROOM_LIBS) $(TW_LIBS) $(CHECK_LIBS)
 check_PROGRAMS += tests/test_ranks
 TESTS += tests/test_ranks
 tests_test_ranks_SOURCES = tests/test_ranks.c tests/tw_check.h tests/tw_files.h
