@@ -152,8 +152,10 @@ static enum tw_status ffn(void *ctx, void *y, const void *x,
         f->layers == 1 ? short_of(LATE_FFN, f->batch.rows, err) : TW_OK;
     if (status == TW_OK)
         status = make_own(obs, &late->own, err);
-    if (status != TW_OK)
+    if (status != TW_OK) {
+        tw_layer_obs_fini(&late->own);
         return status;
+    }
     f->layers++;
     late->user = obs;
     each_array(obs, obs, poison_array);
