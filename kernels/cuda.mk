@@ -6,7 +6,7 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_count.cuh \
 	%reldir%/cuda/hidden_params.cuh %reldir%/cuda/hidden_plan.cuh \
 	%reldir%/cuda/hidden_stage.cuh \
-	%reldir%/cuda/planes.cuh \
+	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh %reldir%/cuda/rows16.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
 	%reldir%/cuda/pack_rows.cuh \
 	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
@@ -21,6 +21,11 @@ libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
 	%reldir%/cuda/counts.c %reldir%/cuda/device.c %reldir%/cuda/ffn.c \
 	%reldir%/cuda/ops_cuda.c %reldir%/cuda/plan.c \
+	%reldir%/cuda/context.h %reldir%/cuda/batch.c %reldir%/cuda/buffers.c \
+	%reldir%/cuda/call.c %reldir%/cuda/flight.c %reldir%/cuda/head.c \
+	%reldir%/cuda/matmul.c %reldir%/cuda/model.c %reldir%/cuda/weights.c \
+	%reldir%/cuda/attention.cu %reldir%/cuda/loss.cu %reldir%/cuda/norm.cu \
+	%reldir%/cuda/rope.cu %reldir%/cuda/rows.cu \
 	%reldir%/cuda/down.cu %reldir%/cuda/down_thin.cu \
 	%reldir%/cuda/hidden.cu \
 	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \

@@ -17,7 +17,8 @@ extern "C" {
 #define TWP_ATTENTION_ROWS 128
 
 /* The started batch on the device. A tile is TWP_ATTENTION_ROWS rows of one
- * sequence, fewer at its end; those with the most keys come first. */
+ * sequence, fewer at its end; in the order of the sequences, and of one's tiles
+ * the last, with the most keys, comes first. */
 struct twp_device_batch {
     int32_t rows, seqs, tiles;
     const int32_t *token;      /* [rows] */

@@ -1,6 +1,7 @@
 /* The instructions of the portable path, one a function: cp.async, mbarrier
- * and mma.sync, on every GPU since compute capability 8.0. ldmatrix and the conversions stand
- * in hopper.cuh. Addresses are 32-bit shared-memory addresses. */
+ * and mma.sync, on every GPU since compute capability 8.0. ldmatrix and the
+ * conversions stand in hopper.cuh. Addresses are 32-bit shared-memory
+ * addresses. */
 #ifndef TW_KERNELS_CUDA_MMA_CUH
 #define TW_KERNELS_CUDA_MMA_CUH
 
@@ -8,12 +9,13 @@
 
 #include "base/dtype.h"
 
-namespace mma {
+namespace mma
+{
 
-/* 16 bytes from global to shared memory, past the L1 cache, where is_wanted isn't
- * 0; zeros, and nothing is read, where `bytes` is 0 instead of 16. */
-__device__ __forceinline__ void copy_async(uint32_t to, const void *from, uint32_t bytes,
-                                           uint32_t is_wanted)
+/* 16 bytes from global to shared memory, past the L1 cache, where is_wanted
+ * isn't 0; zeros, and nothing is read, where `bytes` is 0 instead of 16. */
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from,
+                                           uint32_t bytes, uint32_t is_wanted)
 {
     asm volatile("{\n"
                  ".reg .pred p;\n"
@@ -24,11 +26,14 @@ __device__ __forceinline__ void copy_async(uint32_t to, const void *from, uint32
                  : "memory");
 }
 
-/* The same value, which the assembler then knows to be the same in all lanes. */
+/* The same value, which the assembler then knows to be the same in all lanes.
+ */
 __device__ __forceinline__ uint32_t of_lane_0(uint32_t value)
 {
     uint32_t same;
-    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(same) : "r"(value));
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;"
+                 : "=r"(same)
+                 : "r"(value));
     return same;
 }
 
@@ -36,12 +41,15 @@ __device__ __forceinline__ uint32_t of_lane_0(uint32_t value)
  * the barrier's expected arrivals. */
 __device__ __forceinline__ void copy_arrive(uint32_t barrier)
 {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
+    asm volatile(
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier)
+        : "memory");
 }
 
 __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t count)
 {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count)
+                 : "memory");
 }
 
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier)
@@ -70,19 +78,44 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity)
  * column 2 (l % 4) + e; a is load_blocks of rows 0-7 and 8-15 at K 0, then both
  * at K 8; b the two halves along K. */
 template <enum tw_dtype T>
-__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                         uint32_t b1)
+__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4],
+                                         uint32_t b0, uint32_t b1)
 {
     if (T == TW_F16)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
     else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* What was copied since the last commit is one group; waits for all groups of
+ * this thread, whose copies it then sees (the others' after __syncthreads). */
+__device__ __forceinline__ void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+__device__ __forceinline__ void copy_wait_all()
+{
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+}
+
+/* hopper::load_blocks of the transposed blocks. */
+__device__ __forceinline__ void load_blocks_turned(uint32_t address,
+                                                   uint32_t (&v)[4])
+{
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+        : "r"(address)
+        : "memory");
 }
 
 } // namespace mma
