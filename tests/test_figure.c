@@ -103,8 +103,8 @@ START_TEST(notes_are_asked_of_the_rows)
     tw_figure_data_fini(&data);
     tw_figure_free(figure);
     TW_OK_OR_FAIL(tw_figure_load(&mine, "wrong", &figure, &err), err);
-    TW_FAILS(tw_figure_data(store, figure, runs, 1, false, &data, &err), err);
-    ck_assert_ptr_nonnull(strstr(err.text, "figure wrong: note: "));
+    TW_FAILS_WITH(tw_figure_data(store, figure, runs, 1, false, &data, &err),
+                  TW_ERR_DB, "figure wrong: note: ", err);
     tw_figure_free(figure);
     tw_figure_dirs_fini(&mine);
 }

@@ -95,10 +95,14 @@ static enum tw_status put_facts(const struct tw_bench_model_options *o,
     const struct {
         const char *column;
         int64_t value;
-    } numbers[] = {{"layers", m->layers},       {"d_model", m->d_model},
-                   {"d_ff", m->d_ff},           {"gated", m->is_gated},
-                   {"ctx", m->ctx},             {"tokens", m->tokens},
-                   {"sequences", m->sequences}, {"seed", (int64_t)o->seed}};
+    } numbers[] = {{"layers", m->layers},
+                   {"d_model", m->d_model},
+                   {"d_ff", m->d_ff},
+                   {"gated", m->is_gated},
+                   {"ctx", m->ctx},
+                   {"tokens", m->tokens},
+                   {"sequences", m->sequences},
+                   {"seed", (int64_t)o->seed}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         tw_facts_text(&facts, texts[i].column, NULL, texts[i].text);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

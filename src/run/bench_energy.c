@@ -29,8 +29,8 @@ static void sleep_ms(long ms)
 }
 
 /* Watts of the device with its context open and nothing to do. */
-static enum tw_status measure_idle(const struct tw_energy *energy,
-                                   double *watt, struct tw_error *err)
+static enum tw_status measure_idle(const struct tw_energy *energy, double *watt,
+                                   struct tw_error *err)
 {
     uint64_t before, after;
     sleep_ms(REST_MS);

@@ -101,9 +101,10 @@ TW_MUST_USE enum tw_status twp_energy_open(const struct tw_ops *ops, void *ctx,
                                            struct tw_error *err);
 /* Millijoules of one run of work that takes so long, over a second of it. */
 typedef enum tw_status twp_work(void *arg, int64_t times, struct tw_error *err);
-TW_MUST_USE enum tw_status
-twp_energy_measure(const struct tw_energy *energy, int64_t ns, twp_work *work,
-                   void *arg, double *mj, struct tw_error *err);
+TW_MUST_USE enum tw_status twp_energy_measure(const struct tw_energy *energy,
+                                              int64_t ns, twp_work *work,
+                                              void *arg, double *mj,
+                                              struct tw_error *err);
 /* Millijoules a row of a form that takes so long. */
 TW_MUST_USE enum tw_status twp_bench_energy(struct twp_bench *b, int form,
                                             int64_t median_ns, double *mj,

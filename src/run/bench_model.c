@@ -41,10 +41,10 @@ static void find_peak(struct twp_model_bench *b)
 {
     const struct tw_bench_ops *bench = b->job->ops->bench;
     struct rusage usage;
-    b->to->is_device_peak = bench && bench->peak_bytes;
+    b->to->is_device_peak = bench && bench->device_bytes;
     if (b->to->is_device_peak) {
         b->to->peak_bytes =
-            bench->peak_bytes(tw_runner_context(b->job->runner));
+            bench->device_bytes(tw_runner_context(b->job->runner));
         return;
     }
     getrusage(RUSAGE_SELF, &usage);
@@ -84,6 +84,8 @@ enum tw_status tw_bench_model(const struct tw_bench_model_options *options,
     }
     if (status == TW_OK)
         status = twp_model_bench_time(&b, err);
+    if (status == TW_OK)
+        status = twp_model_bench_energy(&b, err);
     if (status == TW_OK)
         find_peak(&b);
     fini(&b);

@@ -1,9 +1,8 @@
 /* `bench model`: a checkpoint's whole forward pass, sparse against dense layers
  * of one runner, interleaved, on a batch of text or of random ids.
  *
- *     struct tw_bench_model_options o = {.model = "dir", .backend = "cpu", ...};
- *     struct tw_bench_model m;
- *     tw_bench_model(&o, &m, &err);
+ *     struct tw_bench_model_options o = {.model = "dir", .backend = "cpu",
+ * ...}; struct tw_bench_model m; tw_bench_model(&o, &m, &err);
  *     tw_bench_model_fini(&m);
  */
 #ifndef TW_RUN_BENCH_MODEL_H

@@ -137,8 +137,7 @@ static enum tw_status make_obs(struct twp_model_bench *b, struct tw_error *err)
     if (!b->obs)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     for (int64_t l = 0; l < model->layers && status == TW_OK; l++)
-        status =
-            tw_layer_obs_init(&b->obs[l], rows, model->d_ff, 1, 1, 0, err);
+        status = tw_layer_obs_init(&b->obs[l], rows, model->d_ff, 1, 1, 0, err);
     if (status != TW_OK || b->o->no_loss || b->o->is_paper)
         return status;
     b->head.nll = tw_alloc((size_t)rows, sizeof *b->head.nll);

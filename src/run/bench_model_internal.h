@@ -44,5 +44,8 @@ TW_MUST_USE enum tw_status twp_model_bench_pass(struct twp_model_bench *b,
 /* bench_model_time.c. Fills to->row. */
 TW_MUST_USE enum tw_status twp_model_bench_time(struct twp_model_bench *b,
                                                 struct tw_error *err);
+/* bench_model_energy.c. Of each row, where the device counts it. */
+TW_MUST_USE enum tw_status twp_model_bench_energy(struct twp_model_bench *b,
+                                                  struct tw_error *err);
 
 #endif

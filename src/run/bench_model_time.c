@@ -1,13 +1,11 @@
 /* Timing a model's forms: every form once a repetition, in a new order each
- * time; then the same again with marks around the layers, which cost a little;
- * then the energy of a second of each. */
+ * time; then the same again with marks around the layers, which cost a little.
+ */
 #include <config.h>
 
 #include "run/bench_model_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 
@@ -16,7 +14,6 @@
 #define MOST_REPETITIONS  100
 #define PAPER_REPETITIONS 50
 #define LAYER_REPETITIONS 25 /* at most */
-#define WINDOWS           3  /* of energy */
 
 static int list_forms(const struct twp_model_bench *b, int *order)
 {
@@ -182,11 +179,11 @@ static enum tw_status fill_rows(struct twp_model_bench *b, struct tw_error *err)
     b->to->n_rows = n;
     for (int i = 0; i < n && status == TW_OK; i++) {
         struct tw_bench_model_row *row = &b->to->row[i];
-        *row = (struct tw_bench_model_row){.form =
-                                               (enum tw_bench_model_form)order[i],
-                                           .mj_per_token = NAN,
-                                           .mj_spread = NAN,
-                                           .ffn_share = NAN};
+        *row = (struct tw_bench_model_row){
+            .form = (enum tw_bench_model_form)order[i],
+            .mj_per_token = NAN,
+            .mj_spread = NAN,
+            .ffn_share = NAN};
         row->speedup = twp_median_ratio(b->ns[b->baseline], b->ns[order[i]],
                                         b->ratio, reps);
         mean_and_std(b->ns[order[i]], reps, &row->mean_ns, &row->std_ns);
@@ -197,47 +194,6 @@ static enum tw_status fill_rows(struct twp_model_bench *b, struct tw_error *err)
     for (int i = 0; i < n; i++) /* sorts the times away */
         twp_spread(b->ns[order[i]], reps, &b->to->row[i].pass.median,
                    &b->to->row[i].pass.min, &b->to->row[i].pass.mad);
-    return status;
-}
-
-static enum tw_status run_form(void *arg, int64_t times, struct tw_error *err)
-{
-    struct twp_model_bench *b = arg;
-    enum tw_status status = TW_OK;
-    int64_t ns;
-    int form = b->form;
-    for (int64_t i = 0; i < times && status == TW_OK; i++)
-        status = twp_model_bench_pass(b, form, &ns, err);
-    return status;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Windows of the forms in turn, so that a warming chip meets all alike. */
-static enum tw_status measure_energy(struct twp_model_bench *b,
-                                     struct tw_error *err)
-{
-    double mj[TW_BENCH_MODEL_FORMS][WINDOWS];
-    double tokens = (double)b->input.batch.rows;
-    enum tw_status status = TW_OK;
-    for (int w = 0; w < WINDOWS; w++)
-        for (int i = 0; i < b->to->n_rows && status == TW_OK; i++) {
-            const struct tw_bench_model_row *row = &b->to->row[i];
-            int64_t ns;
-            status = twp_model_bench_pass(b, (int)row->form, &ns, err);
-            if (status == TW_OK)
-                status = twp_energy_measure(b->energy, row->pass.median,
-                                            run_form, b, &mj[i][w], err);
-        }
-    for (int i = 0; i < b->to->n_rows && status == TW_OK; i++) {
-        qsort(mj[i], WINDOWS, sizeof *mj[i], by_size);
-        b->to->row[i].mj_per_token = mj[i][WINDOWS / 2] / tokens;
-        b->to->row[i].mj_spread = (mj[i][WINDOWS - 1] - mj[i][0]) / tokens;
-    }
     return status;
 }
 
@@ -254,12 +210,5 @@ enum tw_status twp_model_bench_time(struct twp_model_bench *b,
         status = time_layers(b, &random, err);
     if (status == TW_OK)
         status = fill_rows(b, err);
-    if (status == TW_OK && b->o->has_energy)
-        status = twp_energy_open(b->job->ops,
-                                 tw_runner_context(b->job->runner), &b->energy,
-                                 &b->to->idle_watt, b->to->energy_cause,
-                                 sizeof b->to->energy_cause, err);
-    if (status == TW_OK && b->energy)
-        status = measure_energy(b, err);
     return status;
 }

@@ -111,7 +111,8 @@ static int fastest_dense(struct twp_bench *b,
     return best;
 }
 
-double twp_median_ratio(const int64_t *a, const int64_t *b, double *ratio, int n)
+double twp_median_ratio(const int64_t *a, const int64_t *b, double *ratio,
+                        int n)
 {
     for (int i = 0; i < n; i++)
         ratio[i] = (double)a[i] / (double)b[i];

@@ -8,6 +8,7 @@ librun_a_SOURCES = \
 	%reldir%/bench_energy.c %reldir%/bench_ffn.c %reldir%/bench_ffn.h \
 	%reldir%/bench_forms.c %reldir%/bench_internal.h \
 	%reldir%/bench_model.c %reldir%/bench_model.h \
+	%reldir%/bench_model_energy.c \
 	%reldir%/bench_model_forms.c %reldir%/bench_model_input.c \
 	%reldir%/bench_model_internal.h %reldir%/bench_model_time.c \
 	%reldir%/bench_rates.c %reldir%/bench_rates.h \
