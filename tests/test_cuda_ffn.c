@@ -518,6 +518,9 @@ START_TEST(what_it_cannot_is_named)
     struct twp_counts defs = {0};
     TW_FAILS_WITH(twp_counts_defs(&probes, &defs, &c.err), TW_ERR_UNSUPPORTED,
                   "topk:3", c.err);
+    struct twp_device device;
+    TW_FAILS_WITH(twp_device_open(99, &device, &c.err), TW_ERR_UNSUPPORTED,
+                  "there is no device 99", c.err);
     case_fini(&c);
 }
 END_TEST

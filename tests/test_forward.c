@@ -194,8 +194,9 @@ static enum tw_status fake_ffn(void *ctx, void *y, const void *x,
     (void)ctx;
     (void)ffn;
     ck_assert(y == x_buffer && residual == x_buffer && x != y);
-    ck_assert(probes->count == 1 && obs->bad_row == -1);
-    if (ffns++ == bad_layer) {
+    ck_assert((probes == NULL) == (obs == NULL));
+    ck_assert(!obs || (probes->count == 1 && obs->bad_row == -1));
+    if (ffns++ == bad_layer && obs) {
         obs->bad_row = 3;
         obs->bad_neuron = 7;
     }
@@ -374,6 +375,19 @@ START_TEST(marks_stand_around_each_layer)
 }
 END_TEST
 
+START_TEST(without_obs_nothing_is_counted)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = create();
+    bad_layer = 0;
+    TW_OK_OR_FAIL(
+        tw_runner_batch(runner, &batch, NULL, NULL, NULL, NULL, &err), err);
+    ck_assert_int_eq(ffns, TINY_LAYERS);
+    ck_assert_ptr_eq(tw_runner_context(runner), &live);
+    tw_runner_destroy(runner);
+}
+END_TEST
+
 START_TEST(timing_without_marks_is_refused)
 {
     struct tw_ops without = fake;
@@ -547,6 +561,7 @@ int main(void)
     tcase_add_checked_fixture(core, setup, teardown);
     tcase_add_test(core, operations_come_in_order);
     tcase_add_test(core, marks_stand_around_each_layer);
+    tcase_add_test(core, without_obs_nothing_is_counted);
     tcase_add_test(core, timing_without_marks_is_refused);
     tcase_add_test(core, the_head_runs_only_for_loss_or_logits);
     tcase_add_test(core, a_tied_head_is_loaded_once);

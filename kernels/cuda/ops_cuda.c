@@ -48,9 +48,9 @@ static enum tw_status open_device(struct twp_cuda *cuda,
 {
     struct cudaDeviceProp p;
     enum tw_status status =
-        twp_cuda_check(cudaSetDevice(config->device), "device", err);
+        twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
-        status = twp_device_open(config->device, &cuda->device, err);
+        status = twp_cuda_check(cudaSetDevice(config->device), "device", err);
     if (status == TW_OK)
         status = twp_device_take_path(&cuda->device, config->cuda_path, err);
     if (status == TW_OK)

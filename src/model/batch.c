@@ -44,7 +44,7 @@ static enum tw_status check_finite(const struct tw_model *model,
                                    const struct tw_layer_obs *obs,
                                    struct tw_error *err)
 {
-    for (int64_t l = 0; l < model->layers; l++) {
+    for (int64_t l = 0; obs && l < model->layers; l++) {
         int64_t row = obs[l].bad_row, seq = 0;
         if (row < 0)
             continue;
@@ -133,7 +133,7 @@ static enum tw_status compute(struct tw_runner *r, struct twp_flight *f,
                               struct tw_error *err)
 {
     enum tw_status status = TW_OK;
-    for (int64_t l = 0; l < r->model->layers; l++)
+    for (int64_t l = 0; f->obs && l < r->model->layers; l++)
         tw_layer_obs_reset(&f->obs[l], f->batch.rows);
     if (f->is_timed)
         status = r->ops->mark(r->ctx, flight_mark(r, f, false), err);
@@ -157,12 +157,12 @@ tw_runner_submit(struct tw_runner *r, const struct tw_batch *batch,
         status = check_lengths(r->model, batch, err);
     if (status == TW_OK)
         status = twp_runner_grow(r, batch->rows, err);
-    if (status == TW_OK)
-        status = r->ops->start(r->ctx, batch, err);
-    if (status != TW_OK)
-        return status;
     *f = (struct twp_flight){
         .batch = *batch, .obs = obs, .is_timed = is_timed(r)};
+    if (status == TW_OK)
+        status = r->ops->start(r->ctx, &f->batch, err);
+    if (status != TW_OK)
+        return status;
     status = compute(r, f, probes, head, logits, err);
     if (status != TW_OK) {
         throw_away(r);

@@ -215,7 +215,7 @@ enum tw_status twp_runner_pass(struct tw_runner *r,
 {
     enum tw_status status = embed(r, err);
     for (int64_t l = 0; status == TW_OK && l < r->model->layers; l++)
-        status = compute_layer(r, l, probes, &obs[l], err);
+        status = compute_layer(r, l, probes, obs ? &obs[l] : NULL, err);
     if (status == TW_OK)
         status = compute_head(r, head, logits, err);
     return status;

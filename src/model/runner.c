@@ -292,6 +292,11 @@ enum tw_status tw_runner_plan_use(struct tw_runner *r,
     return TW_OK;
 }
 
+void *tw_runner_context(const struct tw_runner *r)
+{
+    return r->ctx;
+}
+
 const char *tw_runner_device(const struct tw_runner *r)
 {
     return r->ops->device(r->ctx);

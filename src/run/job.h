@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "analysis/profile.h"
-#include "base/obs.h"
 #include "base/sha256.h"
 #include "base/threads.h"
 #include "db/examples.h"
@@ -19,6 +18,7 @@
 #include "model/model.h"
 #include "run/compare.h"
 #include "run/corpus.h"
+#include "run/flights.h"
 #include "run/plan.h"
 #include "run/profile.h"
 #include "run/record.h"
@@ -59,9 +59,7 @@ struct tw_job {
     struct tw_examples *examples; /* NULL: likewise */
     struct tw_watch *watch;       /* [watches] ascending */
     int watches;
-    struct tw_layer_obs *obs; /* [layers] */
-    int64_t obs_rows;         /* rows the obs have room for */
-    struct tw_head_obs head;
+    struct tw_flights *flights;
     int64_t next_document, next_start;       /* where a resumed run goes on */
     double checkpoint_cost, last_checkpoint; /* seconds */
     struct tw_profile_report *report;
@@ -84,6 +82,10 @@ bool tw_job_wants_sets(const struct tw_job *job);
 void tw_job_ledger_text(const struct tw_job *job, char *text, size_t size);
 /* So much waits for a commit that it should not wait for its time. */
 bool tw_job_ledger_is_full(const struct tw_job *job);
+
+/* Flights for this model and runner that count nothing but their probes; those,
+ * the batches and what is asked for beyond are the caller's to add. */
+struct tw_flights_config tw_job_flights(const struct tw_job *job);
 
 /* Makes or reads the plan and lets the runner use it (job_plan.c). */
 TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,
