@@ -175,6 +175,8 @@ struct tw_ops {
      * config names another ("float32"): static or owned by ctx. */
     const char *(*device)(void *ctx);
     const char *compute_dtype;
+    /* Heeds the config's dtype TW_F16: products are computed in float16. */
+    bool has_f16;
 
     /* Activation buffers: elements of the compute type. */
     enum tw_status (*alloc)(void *ctx, int64_t elements, void **buffer,
@@ -294,6 +296,9 @@ struct tw_ops {
 };
 
 extern const struct tw_ops tw_ops_cpu;
+
+/* compute_dtype as a context of that config's dtype has it. Static. */
+const char *tw_ops_compute_dtype(const struct tw_ops *ops, enum tw_dtype dtype);
 
 /* "auto", "hopper" or "portable"; TW_ERR_USAGE names another. */
 TW_MUST_USE enum tw_status tw_cuda_path_parse(const char *text,

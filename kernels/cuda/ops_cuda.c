@@ -110,6 +110,7 @@ const struct tw_ops tw_ops_cuda = {
     .fini = cuda_fini,
     .device = cuda_device,
     .compute_dtype = "bfloat16",
+    .has_f16 = true,
     .alloc = twp_cuda_alloc,
     .free = twp_cuda_free,
     .upload = twp_cuda_upload,

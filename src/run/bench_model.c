@@ -25,7 +25,7 @@ static void describe(struct twp_model_bench *b)
     snprintf(to->device_name, sizeof to->device_name, "%s",
              tw_runner_device(b->job->runner));
     to->backend = ops->name;
-    to->compute_dtype = ops->compute_dtype;
+    to->compute_dtype = tw_ops_compute_dtype(ops, b->job->dtype);
     to->path = ops->bench ? ops->bench->path(tw_runner_context(b->job->runner))
                           : ops->name;
     to->layers = m->layers;

@@ -159,9 +159,5 @@ enum tw_status twp_model_bench_open(struct twp_model_bench *b,
         status = make_obs(b, err);
     if (status != TW_OK)
         return status;
-    const struct tw_runner_config config = {
-        .ops = {.threads = b->o->threads, .device = b->o->device},
-        .max_rows = b->input.batch.rows};
-    return tw_runner_create(b->job->model, b->job->ops, &config,
-                            &b->job->runner, err);
+    return tw_job_open_runner(b->job, b->input.batch.rows, err);
 }

@@ -38,6 +38,7 @@ struct tw_job {
     struct tw_model *model;
     struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
     const struct tw_ops *ops;
+    enum tw_dtype dtype; /* as tw_ops_config's */
     struct tw_runner *runner;
     struct tw_ffn_plan *plans;  /* [layers] */
     char *plan;                 /* their text */
@@ -68,6 +69,10 @@ struct tw_job {
 /* Seconds of a monotonic clock. */
 double tw_job_clock(void);
 
+/* The model's runner on the job's backend, for batches of up to `rows`; with
+ * backend `auto` on the CPU where the other can't. */
+TW_MUST_USE enum tw_status tw_job_open_runner(struct tw_job *job, int64_t rows,
+                                              struct tw_error *err);
 /* Everything up to the first commit; nothing is written. */
 TW_MUST_USE enum tw_status tw_job_open(struct tw_job *job,
                                        struct tw_error *err);

@@ -27,7 +27,7 @@ static struct tw_plan_subject subject_of(const struct tw_job *s)
 {
     return (struct tw_plan_subject){.model_hash = s->model->hash,
                                     .backend = s->ops->name,
-                                    .types = s->ops->compute_dtype,
+                                    .types = tw_ops_compute_dtype(s->ops, s->dtype),
                                     .layers = s->model->layers};
 }
 

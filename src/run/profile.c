@@ -235,11 +235,7 @@ static enum tw_status conclude(struct tw_job *s, struct tw_error *err)
 static enum tw_status prepare(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model *model = s->model;
-    const struct tw_runner_config config = {
-        .ops = {.threads = s->o->threads, .device = s->o->device},
-        .max_rows = s->o->batch_tokens};
-    enum tw_status status =
-        tw_runner_create(s->model, s->ops, &config, &s->runner, err);
+    enum tw_status status = tw_job_open_runner(s, s->o->batch_tokens, err);
     if (status == TW_OK && s->oracle)
         status = tw_oracle_prepare(s->oracle, model->layers, model->d_ff,
                                    model->vocab, err);
