@@ -11,28 +11,31 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/pack_rows.cuh \
 	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
+# tests/emu.mk builds these too.
+CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
+	kernels/cuda/bench.c kernels/cuda/buffers.c kernels/cuda/call.c \
+	kernels/cuda/counts.c kernels/cuda/device.c kernels/cuda/ffn.c \
+	kernels/cuda/flight.c kernels/cuda/head.c kernels/cuda/matmul.c \
+	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/plan.c \
+	kernels/cuda/weights.c
+CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
+	kernels/cuda/loss.cu kernels/cuda/norm.cu kernels/cuda/rope.cu \
+	kernels/cuda/rows.cu kernels/cuda/down.cu \
+	kernels/cuda/down_mma.cu kernels/cuda/down_thin.cu \
+	kernels/cuda/hidden.cu kernels/cuda/hidden_any.cu \
+	kernels/cuda/hidden_fast.cu kernels/cuda/hidden_mma.cu \
+	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/route.cu \
+	kernels/cuda/unpack.cu
+EXTRA_DIST += $(CUDA_CU_FILES)
 if HAVE_CUDA
 noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/launch_model.h \
-	%reldir%/cuda/cuda_internal.h %reldir%/cuda/baseline.c \
-	%reldir%/cuda/bench.c %reldir%/cuda/bench.cu %reldir%/cuda/bench.h \
-	%reldir%/cuda/counts.c %reldir%/cuda/device.c %reldir%/cuda/ffn.c \
-	%reldir%/cuda/ops_cuda.c %reldir%/cuda/plan.c \
-	%reldir%/cuda/context.h %reldir%/cuda/batch.c %reldir%/cuda/buffers.c \
-	%reldir%/cuda/call.c %reldir%/cuda/flight.c %reldir%/cuda/head.c \
-	%reldir%/cuda/matmul.c %reldir%/cuda/model.c %reldir%/cuda/weights.c \
-	%reldir%/cuda/attention.cu %reldir%/cuda/loss.cu %reldir%/cuda/norm.cu \
-	%reldir%/cuda/rope.cu %reldir%/cuda/rows.cu \
-	%reldir%/cuda/down.cu %reldir%/cuda/down_thin.cu \
-	%reldir%/cuda/hidden.cu \
-	%reldir%/cuda/hidden_any.cu %reldir%/cuda/hidden_fast.cu \
-	%reldir%/cuda/pack.cu \
-	%reldir%/cuda/route.cu %reldir%/cuda/unpack.cu \
-	%reldir%/cuda/launch_mma.h %reldir%/cuda/down_mma.cu \
-	%reldir%/cuda/hidden_mma.cu %reldir%/cuda/pack_mma.cu
+	%reldir%/cuda/context.h %reldir%/cuda/cuda_internal.h \
+	%reldir%/cuda/bench.h %reldir%/cuda/launch_mma.h \
+	$(CUDA_C_FILES) $(CUDA_CU_FILES)
 cudamoduledir = $(pkglibdir)
 cudamodule_PROGRAMS = twellscope-cuda.so
 twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)

@@ -6,6 +6,7 @@ dist_check_SCRIPTS = %reldir%/check_layers.sh %reldir%/check_headers.sh
 TESTS += $(dist_check_SCRIPTS)
 include tests/base.mk
 include tests/kernels.mk
+include tests/emu.mk
 include tests/db.mk
 include tests/analysis.mk
 include tests/load.mk

@@ -145,7 +145,7 @@ __device__ int routed_before(const int32_t *block_routed)
 {
     __shared__ int sums[WARPS];
     int sum = 0;
-    for (int b = threadIdx.x; b < blockIdx.x; b += WARPS * 32)
+    for (int b = threadIdx.x; b < (int)blockIdx.x; b += WARPS * 32)
         sum += block_routed[b];
     sum = __reduce_add_sync(FULL_WARP, sum);
     if (threadIdx.x % 32 == 0)
