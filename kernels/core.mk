@@ -1,6 +1,6 @@
 # All of the cpu backend but the feed-forward layer.
 libkernels_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
-libkernels_a_SOURCES = %reldir%/ops.h %reldir%/ops.c %reldir%/cuda_path.c \
+libkernels_a_SOURCES = %reldir%/ops.h %reldir%/ops.c %reldir%/compute_dtype.c %reldir%/cuda_path.c \
 	%reldir%/activation.h %reldir%/marks.c %reldir%/marks.h \
 	%reldir%/cpu/cpu_internal.h %reldir%/cpu/clones.h \
 	%reldir%/cpu/vmath.h %reldir%/cpu/ops_cpu.c %reldir%/cpu/context.c \

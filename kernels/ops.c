@@ -51,11 +51,6 @@ static bool is_whole(const struct tw_ops *ops)
            ops->act_mul && ops->ffn && ops->head_nll;
 }
 
-const char *tw_ops_compute_dtype(const struct tw_ops *ops, enum tw_dtype dtype)
-{
-    return ops->has_f16 && dtype == TW_F16 ? "float16" : ops->compute_dtype;
-}
-
 enum tw_status tw_ops_find(const char *name, const struct tw_ops **ops,
                            struct tw_error *err)
 {

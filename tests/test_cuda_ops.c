@@ -159,7 +159,7 @@ static void same(const struct pair *pair, void *buffer, float *want,
 /* Runs a slot on both rows; the calls use y and err. */
 #define BOTH(pair, count, slack, cuda_call, ref_call)                          \
     do {                                                                       \
-        struct tw_error err = {0};                                             \
+        err = (struct tw_error){0};                                            \
         void *y = output(pair, count);                                         \
         TW_OK_OR_FAIL(cuda_call, err);                                         \
         void *device_y_ = y;                                                   \
@@ -226,6 +226,7 @@ END_TEST
 static void check_norm(struct pair *pair, int64_t width, int64_t groups,
                        int kind, bool is_each, bool has_weight)
 {
+    struct tw_error err = {0};
     int64_t count = pair->fix.batch.rows * width, part = width / groups;
     forget(pair);
     struct tw_norm norm = {.kind = kind ? TW_NORM_LAYER : TW_NORM_RMS,
@@ -240,7 +241,6 @@ static void check_norm(struct pair *pair, int64_t width, int64_t groups,
     void *from = device_of(pair, x, count);
     BOTH(pair, count, 4e-6, CUDA.norm(pair->cuda, y, from, width, &norm, &err),
          REF.norm(pair->ref, y, x, width, &norm, &err));
-    struct tw_error err = {0}; /* in place */
     float *want = fix_poison(count);
     TW_OK_OR_FAIL(CUDA.norm(pair->cuda, from, from, width, &norm, &err), err);
     TW_OK_OR_FAIL(REF.norm(pair->ref, want, x, width, &norm, &err), err);
@@ -250,7 +250,7 @@ static void check_norm(struct pair *pair, int64_t width, int64_t groups,
     tw_free(x);
 }
 
-START_TEST(norm)
+START_TEST(norms)
 {
     struct pair *pair = pair_start(_i, 11);
     for (int kind = 0; kind < 2; kind++) {
@@ -266,6 +266,7 @@ END_TEST
 
 START_TEST(add_and_act_mul)
 {
+    struct tw_error err = {0};
     struct pair *pair = pair_start(_i, 11);
     for (int i = 0; i < COUNT(widths); i++) {
         int64_t count = pair->fix.batch.rows * widths[i];
@@ -398,6 +399,7 @@ static struct tw_attention attention_of(const struct heads *h,
 
 START_TEST(attention)
 {
+    struct tw_error err = {0};
     struct pair *pair = pair_start(_i, 11);
     int64_t rows = pair->fix.batch.rows;
     for (int h = 0; h < COUNT(heads); h++)
@@ -469,7 +471,7 @@ static void check_head(struct pair *pair, int64_t vocab,
     tw_free(x);
 }
 
-START_TEST(head)
+START_TEST(heads_of_loss)
 {
     static const int64_t vocabs[] = {11, 300, 4096, 5003};
     int v = _i % COUNT(vocabs);
@@ -629,12 +631,12 @@ int main(void)
     TCase *tc = tcase_create("slots");
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, embed_and_positions, 0, LOOPS);
-    tcase_add_loop_test(tc, norm, 0, LOOPS);
+    tcase_add_loop_test(tc, norms, 0, LOOPS);
     tcase_add_loop_test(tc, add_and_act_mul, 0, LOOPS);
     tcase_add_loop_test(tc, matmul, 0, LOOPS);
     tcase_add_loop_test(tc, rope, 0, LOOPS);
     tcase_add_loop_test(tc, attention, 0, LOOPS);
-    tcase_add_loop_test(tc, head, 0, 12);
+    tcase_add_loop_test(tc, heads_of_loss, 0, 12);
     suite_add_tcase(suite, tc);
     tc = tcase_create("batches");
     tcase_set_timeout(tc, 300);
