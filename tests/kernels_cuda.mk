@@ -4,8 +4,14 @@ EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
 dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
-check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops
-TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops
+check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
+	tests/test_cuda_attention
+TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
+	tests/test_cuda_attention
+tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
+	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_attention_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
 	tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_ops_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
