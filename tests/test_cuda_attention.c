@@ -269,6 +269,10 @@ static void check(struct work *w)
 /* Each head size and mode; batch, heads and type by turns. */
 START_TEST(equals_the_sums)
 {
+#ifdef TW_CUDA_EMULATED /* one case in three */
+    if (!getenv("TW_EMU_ALL") && _i % 3 != 0)
+        return;
+#endif
     int dim = _i / COUNT(modes), mode = _i % COUNT(modes);
     for (int n = 0; n < COUNT(batches); n++) {
         struct work w;

@@ -13,8 +13,9 @@
  *
  * Tiles of keys start at the sequence's first row, whatever the queries, and
  * what a query doesn't see is an exact no-op (its weight is 0, the factor 1):
- * so a row's result depends on its sequence up to it and its place there alone.
- * A tile that a warp's queries don't see is skipped. */
+ * so a row's result depends on its sequence up to it and its place there alone,
+ * as long as v is finite (0 Inf is NaN in the rows before it in its tile; such a
+ * run fails). A tile that a warp's queries don't see is skipped. */
 #include "kernels/cuda/attention.cuh"
 
 namespace
