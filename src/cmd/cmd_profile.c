@@ -268,7 +268,7 @@ const struct tw_command tw_command_profile = {
         "                         which changes no number\n"
         "  -t, --threads N        threads (all cores; of several ranks, their "
         "share)\n"
-        "  --backend NAME         auto, cpu or cuda\n"
+        "  --backend NAME         auto (so far cpu), cpu or cuda\n"
         "  --plan RUN|FILE        compute each layer as that run did, or as "
         "the file\n"
         "                         says (made from the text's first 4096 "

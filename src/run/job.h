@@ -69,8 +69,7 @@ struct tw_job {
 /* Seconds of a monotonic clock. */
 double tw_job_clock(void);
 
-/* The model's runner on the job's backend, for batches of up to `rows`; with
- * backend `auto` on the CPU where the other can't. */
+/* The model's runner on the job's backend, for batches of up to `rows`. */
 TW_MUST_USE enum tw_status tw_job_open_runner(struct tw_job *job, int64_t rows,
                                               struct tw_error *err);
 /* Everything up to the first commit; nothing is written. */
