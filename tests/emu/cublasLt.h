@@ -100,13 +100,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t wish, int room,
     cublasLtMatmulHeuristicResult_t list[], int *count);
-cublasStatus_t cublasLtMatmul(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
-    const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
-    cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
-    cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
-    const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes,
-    cudaStream_t stream);
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
+                              cublasLtMatmulDesc_t desc, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout,
+                              const void *b, cublasLtMatrixLayout_t b_layout,
+                              const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *algo, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream);
 
 #ifdef __cplusplus
 }
