@@ -3,6 +3,9 @@
  *     sparsity(nnz, width)            1 - nnz / width
  *     gini(x)                         inequality of non-negative numbers, 0..1
  *     hist_quantile(value, count, q)  quantile of a histogram's rows, type 7
+ *     pearson(x, y)                   correlation of pairs without NULL
+ *     pearson_at(x, y, z)             the same, z standard errors away (Fisher's
+ *                                     z): -1.96 and 1.96 bound 95 %
  *     token_text(run, token_id)       the token's printable piece
  *     combined_se(a, b)               standard error of a difference
  */
@@ -165,6 +168,59 @@ static void quantile_final(sqlite3_context *context)
     p->point = NULL;
 }
 
+/* --- Correlation --- */
+
+struct pairs {
+    double n, mean_x, mean_y, xx, yy, xy; /* sums about the means */
+    double z;
+};
+
+static void pearson_step(sqlite3_context *context, int argc,
+                         sqlite3_value **argv)
+{
+    struct pairs *p = sqlite3_aggregate_context(context, sizeof *p);
+    if (!p) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    if (argc > 2)
+        p->z = sqlite3_value_double(argv[2]);
+    if (sqlite3_value_type(argv[0]) == SQLITE_NULL ||
+        sqlite3_value_type(argv[1]) == SQLITE_NULL)
+        return;
+    double x = sqlite3_value_double(argv[0]) - p->mean_x;
+    double y = sqlite3_value_double(argv[1]) - p->mean_y;
+    p->n++;
+    p->mean_x += x / p->n;
+    p->mean_y += y / p->n;
+    double kept = (p->n - 1) / p->n;
+    p->xx += kept * x * x;
+    p->yy += kept * y * y;
+    p->xy += kept * x * y;
+}
+
+/* NaN, which SQL gets as NULL: too few pairs, or one side constant. */
+static double pearson_of(const struct pairs *p)
+{
+    if (!p || p->n < 2 || !(p->xx > 0) || !(p->yy > 0))
+        return NAN;
+    return fmax(-1, fmin(1, p->xy / sqrt(p->xx) / sqrt(p->yy)));
+}
+
+static void pearson_final(sqlite3_context *context)
+{
+    const struct pairs *p = sqlite3_aggregate_context(context, 0);
+    sqlite3_result_double(context, pearson_of(p));
+}
+
+static void pearson_at_final(sqlite3_context *context)
+{
+    const struct pairs *p = sqlite3_aggregate_context(context, 0);
+    double r = pearson_of(p);
+    if (p && p->n > 3)
+        sqlite3_result_double(context, tanh(atanh(r) + p->z / sqrt(p->n - 3)));
+}
+
 int twp_functions_register(sqlite3 *db)
 {
     static const struct {
@@ -181,6 +237,10 @@ int twp_functions_register(sqlite3 *db)
         {"token_text", 2, 0, token_text, NULL, NULL},
         {"gini", 1, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL, gini_step,
          gini_final},
+        {"pearson", 2, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+         pearson_step, pearson_final},
+        {"pearson_at", 3, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+         pearson_step, pearson_at_final},
         {"hist_quantile", 3, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
          quantile_step, quantile_final},
     };

@@ -13,7 +13,11 @@ top = largest_max > 2 ? largest_max * 1.3 : 3
 if (has_share && layer_records > 2) {
   stats data using 4:7 nooutput name 'pair'
   if (abs(pair_correlation) <= 1) {   # NaN where either is constant
-    set label 1 sprintf('r = %.3f', pair_correlation) at graph 1, 1 \
+    half = pair_records > 3 ? 1.96 / sqrt(pair_records - 3) : NaN
+    z = abs(pair_correlation) < 1 ? atanh(pair_correlation) : NaN
+    within = half == half && z == z && width > 4 ? \
+      sprintf(' [%.3f, %.3f]', tanh(z - half), tanh(z + half)) : ''
+    set label 1 sprintf('r = %.3f%s', pair_correlation, within) at graph 1, 1 \
       right offset 0, 0.8 textcolor rgb red noenhanced
   }
 }

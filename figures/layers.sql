@@ -1,6 +1,11 @@
 -- figure mean and largest number of non-zeros in each layer, with the speed-up
 -- paper 6 10 11
 -- param timings TEXT NULL the run whose timings are drawn (NULL: the newest)
+-- note SELECT series, pearson(mean_nnz, contribution) AS pearson_r,
+-- note   count(contribution) AS n,
+-- note   pearson_at(mean_nnz, contribution, -1.96) AS r_low_95,
+-- note   pearson_at(mean_nnz, contribution, 1.96) AS r_high_95
+-- note FROM figure WHERE contribution IS NOT NULL GROUP BY block
 -- column block the run's place among the chosen ones
 -- column series the run's label
 -- column layer layer, from 0

@@ -77,6 +77,10 @@ struct tw_bench_ops {
     int64_t (*cache_bytes)(void *ctx);
     /* The kernels a ctx's `ffn` runs: "cpu", "hopper". Static. */
     const char *(*path)(void *ctx);
+    /* Memory of the device in use, by whomever. A ctx's buffers only grow, so
+     * that after some work this is the most it has held, where it is alone.
+     * NULL: the process's own memory is meant. */
+    int64_t (*device_bytes)(void *ctx);
     /* The device's PCI bus id, "" where it has none. */
     void (*bus_id)(void *ctx, char id[TW_BENCH_ID]);
 };

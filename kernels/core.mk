@@ -1,7 +1,7 @@
 # All of the cpu backend but the feed-forward layer.
 libkernels_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS)
-libkernels_a_SOURCES = %reldir%/ops.h %reldir%/ops.c %reldir%/cuda_path.c \
-	%reldir%/activation.h \
+libkernels_a_SOURCES = %reldir%/ops.h %reldir%/ops.c %reldir%/compute_dtype.c %reldir%/cuda_path.c \
+	%reldir%/activation.h %reldir%/marks.c %reldir%/marks.h \
 	%reldir%/cpu/cpu_internal.h %reldir%/cpu/clones.h \
 	%reldir%/cpu/vmath.h %reldir%/cpu/ops_cpu.c %reldir%/cpu/context.c \
 	%reldir%/cpu/weights.c %reldir%/cpu/widen.c %reldir%/cpu/act.c \

@@ -6,16 +6,21 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_count.cuh \
 	%reldir%/cuda/hidden_params.cuh %reldir%/cuda/hidden_plan.cuh \
 	%reldir%/cuda/hidden_stage.cuh \
-	%reldir%/cuda/planes.cuh \
+	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh %reldir%/cuda/rows16.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
 	%reldir%/cuda/pack_rows.cuh \
 	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 # tests/emu.mk builds these too.
-CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/bench.c \
+CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
+	kernels/cuda/bench.c kernels/cuda/buffers.c kernels/cuda/call.c \
 	kernels/cuda/counts.c kernels/cuda/device.c kernels/cuda/ffn.c \
-	kernels/cuda/ops_cuda.c kernels/cuda/plan.c
-CUDA_CU_FILES = kernels/cuda/bench.cu kernels/cuda/down.cu \
+	kernels/cuda/flight.c kernels/cuda/head.c kernels/cuda/matmul.c \
+	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/plan.c \
+	kernels/cuda/weights.c
+CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
+	kernels/cuda/loss.cu kernels/cuda/norm.cu kernels/cuda/rope.cu \
+	kernels/cuda/rows.cu kernels/cuda/down.cu \
 	kernels/cuda/down_mma.cu kernels/cuda/down_thin.cu \
 	kernels/cuda/hidden.cu kernels/cuda/hidden_any.cu \
 	kernels/cuda/hidden_fast.cu kernels/cuda/hidden_mma.cu \
@@ -28,8 +33,9 @@ libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/launch_model.h \
-	%reldir%/cuda/cuda_internal.h %reldir%/cuda/bench.h \
-	%reldir%/cuda/launch_mma.h $(CUDA_C_FILES) $(CUDA_CU_FILES)
+	%reldir%/cuda/context.h %reldir%/cuda/cuda_internal.h \
+	%reldir%/cuda/bench.h %reldir%/cuda/launch_mma.h \
+	$(CUDA_C_FILES) $(CUDA_CU_FILES)
 cudamoduledir = $(pkglibdir)
 cudamodule_PROGRAMS = twellscope-cuda.so
 twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)

@@ -14,7 +14,8 @@
  * started batch, row-major [rows][width], in the backend's compute type (cpu,
  * ref: float). Weights are described by struct tw_matrix, row-major [out][in]
  * as in the checkpoint, and stay the caller's: mapped memory that outlives the
- * weight. Every slot returns TW_OK or fills err; a NULL slot means the backend
+ * weight. So do the vectors given to calls (norms, biases, frequencies): the
+ * same address holds the same numbers until trim or fini. Every slot returns TW_OK or fills err; a NULL slot means the backend
  * can't (TW_ERR_UNSUPPORTED by the caller, with the name): never a silent
  * fall-back to another backend.
  *
@@ -174,6 +175,8 @@ struct tw_ops {
      * config names another ("float32"): static or owned by ctx. */
     const char *(*device)(void *ctx);
     const char *compute_dtype;
+    /* Heeds the config's dtype TW_F16: products are computed in float16. */
+    bool has_f16;
 
     /* Activation buffers: elements of the compute type. */
     enum tw_status (*alloc)(void *ctx, int64_t elements, void **buffer,
@@ -214,14 +217,35 @@ struct tw_ops {
      * submit ends the batch's calls as finish does, but returns at once;
      * collect waits until the oldest batch submitted is done and its obs, nll
      * and logits are valid. At most `flights` may be submitted and not yet
-     * collected; buffers may be used for the next batch at once. NULL and 0:
-     * finish alone, which is submit and collect. */
+     * collected; buffers may be used for the next batch at once, and freed when
+     * all are collected. A batch's arrays and layer obs stay untouched until
+     * it is collected; of the other structs given (head, its obs, probes) only
+     * the arrays that they point to. A batch in which a call failed is
+     * submitted and collected all the same, its results are nobody's; one whose
+     * submit or collect fails is in flight no more. NULL and 0: finish alone,
+     * which is submit and collect. */
     enum tw_status (*submit)(void *ctx, struct tw_error *err);
     enum tw_status (*collect)(void *ctx, struct tw_error *err);
     int flights;
+    /* Marks, for timing parts of a batch: mark records point `index` (0 to a
+     * few thousand) in the order of the device's work, between start and
+     * finish (or submit), without waiting; put again, it moves. mark_ns, after
+     * that finish (or collect), gives the nanoseconds between two of them, as
+     * the device's clock has it; TW_ERR_MISMATCH for one that was never put.
+     * What marks cost is theirs: they never change an output bit. A batch in
+     * flight shares them with the next, so with marks a caller keeps one in
+     * flight. Both or neither are NULL. */
+    enum tw_status (*mark)(void *ctx, int index, struct tw_error *err);
+    enum tw_status (*mark_ns)(void *ctx, int from, int to, double *ns,
+                              struct tw_error *err);
     /* "This layer's weights are done for this batch": copies beyond
      * keep_bytes are dropped. */
     void (*layer_end)(void *ctx);
+    /* Between batches, none in flight: memory that was made for a batch's size
+     * and not asked for by alloc is given back; smaller batches follow a
+     * TW_ERR_NOMEM, after which a ctx is as good as before. NULL: there is none
+     * worth it. */
+    void (*trim)(void *ctx);
 
     /* y[rows][w.cols] = scale * w[token]; */
     enum tw_status (*embed)(void *ctx, void *y, const struct tw_weight *w,
@@ -272,6 +296,9 @@ struct tw_ops {
 };
 
 extern const struct tw_ops tw_ops_cpu;
+
+/* compute_dtype as a context of that config's dtype has it. Static. */
+const char *tw_ops_compute_dtype(const struct tw_ops *ops, enum tw_dtype dtype);
 
 /* "auto", "hopper" or "portable"; TW_ERR_USAGE names another. */
 TW_MUST_USE enum tw_status tw_cuda_path_parse(const char *text,

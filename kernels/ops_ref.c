@@ -66,7 +66,10 @@ static enum tw_status init(const struct tw_ops_config *config, void **ctx,
 
 static void fini(void *ctx)
 {
-    tw_free(ctx);
+    struct twp_ref *ref = ctx;
+    if (ref)
+        twp_marks_fini(&ref->marks);
+    tw_free(ref);
 }
 
 static const char *device(void *ctx)
@@ -144,6 +147,17 @@ static enum tw_status finish(void *ctx, struct tw_error *err)
     return TW_OK;
 }
 
+static enum tw_status mark(void *ctx, int index, struct tw_error *err)
+{
+    return twp_marks_put(&((struct twp_ref *)ctx)->marks, index, err);
+}
+
+static enum tw_status mark_ns(void *ctx, int from, int to, double *ns,
+                              struct tw_error *err)
+{
+    return twp_marks_ns(&((struct twp_ref *)ctx)->marks, from, to, ns, err);
+}
+
 static void layer_end(void *ctx)
 {
     (void)ctx;
@@ -166,6 +180,8 @@ const struct tw_ops tw_ops_ref = {
     .ffn_free = twp_ref_ffn_free,
     .start = start,
     .finish = finish,
+    .mark = mark,
+    .mark_ns = mark_ns,
     .layer_end = layer_end,
     .embed = twp_ref_embed,
     .positions = twp_ref_positions,

@@ -2,10 +2,12 @@
 #ifndef TW_KERNELS_OPS_REF_INTERNAL_H
 #define TW_KERNELS_OPS_REF_INTERNAL_H
 
+#include "kernels/marks.h"
 #include "kernels/ops_ref.h"
 
 struct twp_ref {
     const struct tw_batch *batch; /* the started one, else NULL */
+    struct twp_marks marks;
 };
 
 /* One matrix where it lies. */

@@ -22,6 +22,7 @@ CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
 	tests/cli/malformed.sh tests/cli/show.sh \
 	tests/cli/views.sh tests/cli/rules.sh tests/cli/families.sh \
 	tests/cli/merge.sh tests/cli/ledger.sh tests/cli/bench.sh \
+	tests/cli/bench_model.sh \
 	tests/cli/formats.sh tests/cli/plan.sh \
 	tests/cli/fsck.sh tests/cli/trainlog.sh tests/cli/diff.sh \
 	tests/cli/outputs.sh tests/cli/examples.sh

@@ -41,8 +41,18 @@ tests_emu_twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared \
 tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm
 
 if HAVE_CHECK
-check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn
-TESTS += tests/test_emu_dense tests/test_emu_ffn
+check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
+	tests/test_emu_attention
+TESTS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
+	tests/test_emu_attention
+tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
+	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_attention_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_ops_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_ops_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \
 	tests/cuda_check.h tests/tw_check.h
 tests_test_emu_dense_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
@@ -53,6 +63,6 @@ tests_test_emu_ffn_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_ffn_LDADD = libkernelsref.a libcudaemu.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) -lstdc++ -lpthread
 endif
-EMU_CLI_TESTS = tests/cli/emulated.sh
+EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/emulated.sh
 TESTS += $(EMU_CLI_TESTS)
 EXTRA_DIST += $(EMU_CLI_TESTS)

@@ -1,11 +1,22 @@
 # Tests of the cuda backend: exit 77 where there is no GPU.
 EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
+	tests/bench_attention_cuda.cu scripts/bench_attention_cuda \
 	tests/data/cuda_resources.txt
 dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
-check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn
-TESTS += tests/test_cuda_dense tests/test_cuda_ffn
+check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
+	tests/test_cuda_attention
+TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
+	tests/test_cuda_attention
+tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
+	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_attention_LDADD = $(tests_test_cuda_ffn_LDADD)
+tests_test_cuda_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_ops_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_ops_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \
 	tests/cuda_check.h tests/tw_check.h
 tests_test_cuda_dense_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
@@ -16,8 +27,11 @@ tests_test_cuda_ffn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_cuda_ffn_LDADD = libkernelsref.a libkernelscuda.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) $(CUDA_LIBS) -lstdc++
 endif
-# Not built by default: scripts/bench_ffn_cuda makes and runs it.
-EXTRA_PROGRAMS += tests/bench_ffn_cuda
+# Not built by default: scripts of their names make and run them.
+EXTRA_PROGRAMS += tests/bench_ffn_cuda tests/bench_attention_cuda
+tests_bench_attention_cuda_SOURCES = tests/bench_attention_cuda.cu
+tests_bench_attention_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
+tests_bench_attention_cuda_LINK = $(tests_bench_ffn_cuda_LINK)
 tests_bench_ffn_cuda_SOURCES = tests/bench_ffn_cuda.cu
 tests_bench_ffn_cuda_LDADD = libkernelscuda.a libkernels.a libbase.a \
 	$(CUDA_LIBS) -lstdc++

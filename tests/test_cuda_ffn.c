@@ -484,6 +484,7 @@ START_TEST(ops_row_equals_the_reference)
     int64_t offset[2] = {0, c.rows}, zero = 0, n = c.rows * c.d;
     struct tw_batch batch = {.rows = c.rows,
                              .seqs = 1,
+                             .token = own(&c, (size_t)c.rows, 4),
                              .offset = offset,
                              .document = &zero,
                              .start = &zero,
@@ -540,6 +541,9 @@ START_TEST(what_it_cannot_is_named)
     struct twp_counts defs = {0};
     TW_FAILS_WITH(twp_counts_defs(&probes, &defs, &c.err), TW_ERR_UNSUPPORTED,
                   "topk:3", c.err);
+    struct twp_device device;
+    TW_FAILS_WITH(twp_device_open(99, &device, &c.err), TW_ERR_UNSUPPORTED,
+                  "there is no device 99", c.err);
     case_fini(&c);
 }
 END_TEST

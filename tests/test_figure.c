@@ -79,6 +79,37 @@ static void picked_is(const char *want)
     tw_figure_runs_free(runs, count);
 }
 
+/* A note may take lines; each of its rows is one of the head. */
+START_TEST(notes_are_asked_of_the_rows)
+{
+    struct tw_error err = {0};
+    struct tw_figure_dirs mine;
+    struct tw_figure *figure = NULL;
+    struct tw_figure_data data;
+    struct tw_figure_run runs[] = {{"old", "hidden", "old"}};
+    write_text("noted.sql", "-- figure some\n"
+                            "-- note SELECT x, x * x AS square, NULL AS none\n"
+                            "-- note FROM figure WHERE x > 1\n"
+                            "SELECT 1 AS x UNION ALL SELECT 2 UNION ALL "
+                            "SELECT 3 -- and no more\n");
+    write_text("wrong.sql", "-- note SELECT nosuch FROM figure\nSELECT 1\n");
+    TW_OK_OR_FAIL(tw_figure_dirs_init(&mine, folder, &err), err);
+    TW_OK_OR_FAIL(tw_figure_load(&mine, "noted", &figure, &err), err);
+    TW_OK_OR_FAIL(tw_figure_data(store, figure, runs, 1, false, &data, &err),
+                  err);
+    ck_assert_ptr_nonnull(strstr(data.text.data, "\n# x=2, square=4\n"
+                                                 "# x=3, square=9\n"));
+    ck_assert_ptr_null(strstr(data.text.data, "square=1"));
+    tw_figure_data_fini(&data);
+    tw_figure_free(figure);
+    TW_OK_OR_FAIL(tw_figure_load(&mine, "wrong", &figure, &err), err);
+    TW_FAILS_WITH(tw_figure_data(store, figure, runs, 1, false, &data, &err),
+                  TW_ERR_DB, "figure wrong: note: ", err);
+    tw_figure_free(figure);
+    tw_figure_dirs_fini(&mine);
+}
+END_TEST
+
 START_TEST(newest_complete_run_is_picked)
 {
     struct tw_error err = {0};
@@ -431,6 +462,7 @@ int main(void)
     tcase_add_test(core, names_and_the_papers_numbers);
     tcase_add_loop_test(core, settings_are_checked, 0, COUNT(settings));
     tcase_add_test(core, bad_heads_are_refused);
+    tcase_add_test(core, notes_are_asked_of_the_rows);
     tcase_add_test(core, newest_complete_run_is_picked);
     tcase_add_test(core, runs_and_definitions_are_checked);
     tcase_add_test(core, odd_tokens_are_quoted);

@@ -194,8 +194,9 @@ static enum tw_status fake_ffn(void *ctx, void *y, const void *x,
     (void)ctx;
     (void)ffn;
     ck_assert(y == x_buffer && residual == x_buffer && x != y);
-    ck_assert(probes->count == 1 && obs->bad_row == -1);
-    if (ffns++ == bad_layer) {
+    ck_assert((probes == NULL) == (obs == NULL));
+    ck_assert(!obs || (probes->count == 1 && obs->bad_row == -1));
+    if (ffns++ == bad_layer && obs) {
         obs->bad_row = 3;
         obs->bad_neuron = 7;
     }
@@ -216,6 +217,25 @@ static enum tw_status fake_head_nll(void *ctx, const void *x,
     return note("head", err);
 }
 
+/* Marks say what stands before them; a mark's time is its place. */
+static int mark_place[64], mark_count;
+
+static enum tw_status fake_mark(void *ctx, int index, struct tw_error *err)
+{
+    (void)ctx;
+    ck_assert_int_lt(index, 64);
+    mark_place[index] = mark_count++;
+    return note("mark", err);
+}
+
+static enum tw_status fake_mark_ns(void *ctx, int from, int to, double *ns,
+                                   struct tw_error *err)
+{
+    (void)ctx, (void)err;
+    *ns = mark_place[to] - mark_place[from];
+    return TW_OK;
+}
+
 static const struct tw_ops fake = {
     .name = "fake",
     .init = fake_init,
@@ -229,6 +249,8 @@ static const struct tw_ops fake = {
     .ffn_free = fake_ffn_free,
     .start = fake_start,
     .finish = fake_finish,
+    .mark = fake_mark,
+    .mark_ns = fake_mark_ns,
     .layer_end = fake_layer_end,
     .embed = fake_embed,
     .norm = fake_norm,
@@ -319,6 +341,64 @@ START_TEST(operations_come_in_order)
         "alloc alloc alloc alloc alloc alloc start embed " LAYER LAYER
         "norm rows:0 nll:1 head finish ");
     ck_assert_int_eq(largest, 5 * TINY_HEADS * TINY_HEAD_DIM);
+    tw_runner_destroy(runner);
+}
+END_TEST
+
+/* Of each layer: before it, before and after ffn, after it. */
+#define TIMED_LAYER                                                            \
+    "mark norm matmul rope-q matmul rope-k matmul attention matmul+x norm "    \
+    "mark ffn mark end mark "
+
+START_TEST(marks_stand_around_each_layer)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = create();
+    struct tw_layer_ns times[TINY_LAYERS];
+    struct tw_head_obs head = {.nll = nll};
+    double total = 0;
+    mark_count = 0;
+    TW_OK_OR_FAIL(tw_runner_timing(runner, true, &err), err);
+    TW_OK_OR_FAIL(
+        tw_runner_batch(runner, &batch, &probes, obs, &head, NULL, &err), err);
+    ck_assert_ptr_nonnull(
+        strstr(tw_strbuf_text(&calls), "mark embed " TIMED_LAYER TIMED_LAYER));
+    TW_OK_OR_FAIL(tw_runner_times(runner, times, &total, &err), err);
+    ck_assert(times[0].ffn == 1 && times[1].layer == 3 &&
+              total == 4 * TINY_LAYERS + 1);
+    TW_OK_OR_FAIL(tw_runner_timing(runner, false, &err), err);
+    tw_strbuf_clear(&calls);
+    TW_OK_OR_FAIL(
+        tw_runner_batch(runner, &batch, &probes, obs, &head, NULL, &err), err);
+    ck_assert_ptr_null(strstr(tw_strbuf_text(&calls), "mark"));
+    tw_runner_destroy(runner);
+}
+END_TEST
+
+START_TEST(without_obs_nothing_is_counted)
+{
+    struct tw_error err = {0};
+    struct tw_runner *runner = create();
+    bad_layer = 0;
+    TW_OK_OR_FAIL(
+        tw_runner_batch(runner, &batch, NULL, NULL, NULL, NULL, &err), err);
+    ck_assert_int_eq(ffns, TINY_LAYERS);
+    ck_assert_ptr_eq(tw_runner_context(runner), &live);
+    tw_runner_destroy(runner);
+}
+END_TEST
+
+START_TEST(timing_without_marks_is_refused)
+{
+    struct tw_ops without = fake;
+    struct tw_error err = {0};
+    struct tw_runner *runner = NULL;
+    struct tw_runner_config config = {.max_rows = 3};
+    without.mark = NULL;
+    TW_OK_OR_FAIL(tw_runner_create(model, &without, &config, &runner, &err),
+                  err);
+    ck_assert_int_eq(tw_runner_timing(runner, true, &err), TW_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "backend 'fake' cannot do mark");
     tw_runner_destroy(runner);
 }
 END_TEST
@@ -480,6 +560,9 @@ int main(void)
     TCase *core = tcase_create("core");
     tcase_add_checked_fixture(core, setup, teardown);
     tcase_add_test(core, operations_come_in_order);
+    tcase_add_test(core, marks_stand_around_each_layer);
+    tcase_add_test(core, without_obs_nothing_is_counted);
+    tcase_add_test(core, timing_without_marks_is_refused);
     tcase_add_test(core, the_head_runs_only_for_loss_or_logits);
     tcase_add_test(core, a_tied_head_is_loaded_once);
     tcase_add_test(core, a_value_that_is_not_finite_is_named);

@@ -498,6 +498,30 @@ START_TEST(head_without_wishes_does_nothing)
 }
 END_TEST
 
+/* Every host backend's; a mark that was never put has no time. */
+START_TEST(marks_give_times)
+{
+    const struct tw_ops *both[] = {&tw_ops_ref, &tw_ops_cpu};
+    for (int i = 0; i < 2; i++) {
+        const int64_t length[FIX_SEQS] = {3};
+        struct fix_batch fix;
+        fix_batch_init(&fix, length, 10);
+        struct fix_backend b = fix_start(both[i], 1, 0, &fix);
+        struct tw_error err = {0};
+        double there = 0, back = 0;
+        TW_OK_OR_FAIL(b.ops->mark(b.ctx, 0, &err), err);
+        TW_OK_OR_FAIL(b.ops->mark(b.ctx, 900, &err), err);
+        TW_OK_OR_FAIL(b.ops->mark_ns(b.ctx, 0, 900, &there, &err), err);
+        TW_OK_OR_FAIL(b.ops->mark_ns(b.ctx, 900, 0, &back, &err), err);
+        ck_assert(there >= 0 && there < 60e9 && back == -there);
+        ck_assert_int_eq(b.ops->mark_ns(b.ctx, 0, 899, &there, &err),
+                         TW_ERR_MISMATCH);
+        fix_end(&b);
+        fix_batch_fini(&fix);
+    }
+}
+END_TEST
+
 START_TEST(tokens_out_of_range_are_refused)
 {
     struct pair *pair = pair_start(4, 50);
@@ -536,6 +560,7 @@ int main(void)
     tcase_add_loop_test(core, act_mul_matches_reference, 0, n);
     tcase_add_loop_test(core, head_matches_reference, 0, n * COUNT(head_rows));
     tcase_add_test(core, head_without_wishes_does_nothing);
+    tcase_add_test(core, marks_give_times);
     suite_add_tcase(suite, core);
     TCase *errors = tcase_create("Errors");
     tcase_add_test(errors, tokens_out_of_range_are_refused);

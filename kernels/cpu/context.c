@@ -81,6 +81,7 @@ void twp_cpu_fini(void *ctx)
     tw_free(cpu->scratch);
     twp_rope_fini(cpu);
     tw_free(cpu->head_chunk);
+    twp_marks_fini(&cpu->marks);
     tw_free(cpu->block);
     tw_free(cpu);
 }
@@ -180,6 +181,17 @@ enum tw_status twp_cpu_finish(void *ctx, struct tw_error *err)
     cpu->batch = NULL;
     cpu->blocks = 0;
     return TW_OK;
+}
+
+enum tw_status twp_cpu_mark(void *ctx, int index, struct tw_error *err)
+{
+    return twp_marks_put(&((struct twp_cpu *)ctx)->marks, index, err);
+}
+
+enum tw_status twp_cpu_mark_ns(void *ctx, int from, int to, double *ns,
+                               struct tw_error *err)
+{
+    return twp_marks_ns(&((struct twp_cpu *)ctx)->marks, from, to, ns, err);
 }
 
 void twp_cpu_layer_end(void *ctx)

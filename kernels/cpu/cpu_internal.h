@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/threads.h"
+#include "kernels/marks.h"
 #include "kernels/ops.h"
 
 #define TWP_BLOCK 64
@@ -54,6 +55,7 @@ struct twp_cpu {
     float *head_chunk;              /* a widened piece of the loss head */
     size_t head_chunk_bytes;
     int64_t clock_ns;               /* when bench's clock started */
+    struct twp_marks marks;
     char device[128];
 };
 
@@ -139,6 +141,9 @@ enum tw_status twp_cpu_download(void *ctx, float *host, const void *buffer,
 enum tw_status twp_cpu_start(void *ctx, const struct tw_batch *batch,
                              struct tw_error *err);
 enum tw_status twp_cpu_finish(void *ctx, struct tw_error *err);
+enum tw_status twp_cpu_mark(void *ctx, int index, struct tw_error *err);
+enum tw_status twp_cpu_mark_ns(void *ctx, int from, int to, double *ns,
+                               struct tw_error *err);
 void twp_cpu_layer_end(void *ctx);
 enum tw_status twp_cpu_weight_load(void *ctx, const struct tw_matrix *matrix,
                                    struct tw_weight **weight,

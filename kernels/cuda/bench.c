@@ -293,6 +293,14 @@ static int64_t cache_bytes(void *ctx)
     return bytes;
 }
 
+static int64_t device_bytes(void *ctx)
+{
+    size_t left, all;
+    (void)ctx;
+    return cudaMemGetInfo(&left, &all) == cudaSuccess ? (int64_t)(all - left)
+                                                      : 0;
+}
+
 static const char *path(void *ctx)
 {
     struct twp_context context;
@@ -324,6 +332,7 @@ const struct tw_bench_ops twp_bench_cuda = {
     .poison = poison,
     .distance = distance,
     .cache_bytes = cache_bytes,
+    .device_bytes = device_bytes,
     .path = path,
     .bus_id = bus_id,
 };

@@ -77,6 +77,12 @@ uint16_t twp_f16_of(float value);
 void twp_narrow(uint16_t *out, const float *in, enum tw_dtype type,
                 size_t count);
 
+/* weights.c. The matrix on the device as `type`, rows `stride` apart, zeros
+ * between; an absent one leaves *out. */
+TW_MUST_USE enum tw_status twp_matrix_load(const struct tw_matrix *matrix,
+                                           enum tw_dtype type, int64_t stride,
+                                           void **out, struct tw_error *err);
+
 /* ffn.c. Copies the weights (synchronously) as `type`, which is that of every
  * buffer too: TW_BF16 or TW_F16. Returns TW_OK, TW_ERR_MISMATCH
  * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels

@@ -39,12 +39,28 @@ void twp_device_free(void *memory)
     cudaFree(memory);
 }
 
+/* Is there a device of that number (--device)? */
+static enum tw_status check_number(int number, struct tw_error *err)
+{
+    int devices = 0;
+    enum tw_status status =
+        twp_cuda_check(cudaGetDeviceCount(&devices), "no device", err);
+    if (status != TW_OK || (number >= 0 && number < devices))
+        return status;
+    return tw_error_set(err, TW_ERR_UNSUPPORTED,
+                        "cuda: there is no device %d: this machine's are 0 to "
+                        "%d (CUDA_VISIBLE_DEVICES may hide others)",
+                        number, devices - 1);
+}
+
 enum tw_status twp_device_open(int number, struct twp_device *device,
                                struct tw_error *err)
 {
     struct cudaDeviceProp p;
-    enum tw_status status =
-        twp_cuda_check(cudaGetDeviceProperties(&p, number), "device", err);
+    enum tw_status status = check_number(number, err);
+    if (status == TW_OK)
+        status =
+            twp_cuda_check(cudaGetDeviceProperties(&p, number), "device", err);
     if (status != TW_OK)
         return status;
     int capability = 10 * p.major + p.minor;

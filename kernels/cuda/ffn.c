@@ -47,48 +47,6 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     return TW_OK;
 }
 
-/* One stored row as `type`. */
-static void narrow_row(uint16_t *out, enum tw_dtype type,
-                       const struct tw_matrix *m, int64_t row, float *wide)
-{
-    size_t n = (size_t)m->cols, size = tw_dtype_size(m->dtype);
-    const char *from = (const char *)m->data + (size_t)row * n * size;
-    if (m->dtype == type) {
-        memcpy(out, from, n * size);
-        return;
-    }
-    tw_widen(wide, from, m->dtype, n);
-    twp_narrow(out, wide, type, n);
-}
-
-/* The matrix on the device as `type`, rows `stride` apart, zeros between. */
-static enum tw_status load_matrix(const struct tw_matrix *m, enum tw_dtype type,
-                                  int64_t stride, void **out,
-                                  struct tw_error *err)
-{
-    if (!m->data)
-        return TW_OK;
-    uint16_t *host = tw_calloc((size_t)(m->rows * stride), sizeof *host);
-    float *wide = tw_alloc((size_t)m->cols, sizeof *wide);
-    enum tw_status status = TW_OK;
-    if (!host || !wide) {
-        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory for weights");
-        goto out;
-    }
-    for (int64_t r = 0; r < m->rows; r++)
-        narrow_row(host + r * stride, type, m, r, wide);
-    size_t bytes = (size_t)(m->rows * stride) * sizeof *host;
-    status = twp_device_alloc(out, bytes, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(
-            cudaMemcpy(*out, host, bytes, cudaMemcpyHostToDevice), "weights",
-            err);
-out:
-    tw_free(wide);
-    tw_free(host);
-    return status;
-}
-
 static enum tw_status load_bias(const struct tw_matrix *m, float **out,
                                 struct tw_error *err)
 {
@@ -117,12 +75,12 @@ static enum tw_status load_weights(struct tw_ffn *ffn,
 {
     int64_t d = ffn->d, f = ffn->f;
     enum tw_status status =
-        load_matrix(&desc->gate, ffn->type, d, &ffn->gate, err);
+        twp_matrix_load(&desc->gate, ffn->type, d, &ffn->gate, err);
     if (status == TW_OK)
-        status = load_matrix(&desc->up, ffn->type, d, &ffn->up, err);
+        status = twp_matrix_load(&desc->up, ffn->type, d, &ffn->up, err);
     if (status == TW_OK)
-        status =
-            load_matrix(&desc->down, ffn->type, ffn->f_stride, &ffn->down, err);
+        status = twp_matrix_load(&desc->down, ffn->type, ffn->f_stride,
+                                 &ffn->down, err);
     if (status == TW_OK)
         status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
     if (status == TW_OK)
@@ -167,10 +125,10 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
         ffn->is_applied = true;
         ffn->apply = twp_def_of(desc->apply);
     }
-    ffn->can_pack = desc->path != TW_FFN_DENSE &&
-                    (ffn->is_applied ? ffn->apply.kind == TW_ACTIVE_GATE_ABS
-                                     : tw_activation_is_sparse(
-                                           desc->activation.act));
+    ffn->can_pack =
+        desc->path != TW_FFN_DENSE &&
+        (ffn->is_applied ? ffn->apply.kind == TW_ACTIVE_GATE_ABS
+                         : tw_activation_is_sparse(desc->activation.act));
     ffn->is_dense = !ffn->can_pack;
     ffn->d_model = (int32_t)desc->d_model;
     ffn->d = (int32_t)(desc->d_model + 7) / 8 * 8;
@@ -432,8 +390,9 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
     return status;
 }
 
-/* Does the call count what the packing would leave out? What is packed is active
- * under every gate-abs up to the applied one, also if its rounded value isn't. */
+/* Does the call count what the packing would leave out? What is packed is
+ * active under every gate-abs up to the applied one, also if its rounded value
+ * isn't. */
 static bool must_be_dense(const struct tw_ffn *ffn, struct twp_counts *counts)
 {
     bool is_below = false;

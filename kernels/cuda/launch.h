@@ -109,7 +109,7 @@ struct twp_device {
 };
 
 /* With the fastest path that the device can run; TW_ERR_UNSUPPORTED names the
- * device and what it lacks. */
+ * device and what it lacks, or says which numbers there are. */
 TW_MUST_USE enum tw_status
 twp_device_open(int number, struct twp_device *device, struct tw_error *err);
 /* Takes that path; TW_CUDA_AUTO leaves it. TW_ERR_UNSUPPORTED where the device

@@ -17,7 +17,8 @@ extern "C" {
 #define TWP_ATTENTION_ROWS 128
 
 /* The started batch on the device. A tile is TWP_ATTENTION_ROWS rows of one
- * sequence, fewer at its end; those with the most keys come first. */
+ * sequence, fewer at its end; in the order of the sequences, and of one's tiles
+ * the last, with the most keys, comes first. */
 struct twp_device_batch {
     int32_t rows, seqs, tiles;
     const int32_t *token;      /* [rows] */
@@ -130,7 +131,8 @@ tw_launch_act_mul(const struct twp_act_mul_args *args,
                   struct CUstream_st *stream, struct tw_error *err);
 
 /* The loss by chunks of the vocabulary, in ascending order: z = cap(scale *
- * (logit + bias)) of columns first .. first + cols, whose running maximum and
+ * logit
+ * + bias) of columns first .. first + cols, whose running maximum and
  * sum of exponentials stay in `state`. The chunk with first = 0 starts it, the
  * one that reaches vocab writes nll. As one row's sums run in one order, they
  * are the same for every batch, but not for another chunk width. */

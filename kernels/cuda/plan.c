@@ -8,10 +8,10 @@
  * layer of 15, 29, 50, 100, 300 non-zeros a row 0.81, 1.01, 1.30, 2.05, 5.16
  * ms: 0.87 to 0.95 ns an entry (0.44 a weight) and 5.2 ns a row. Dense 1.55 ms,
  * where it meets the sparse layer at 65 non-zeros. Routed rows: 98 ns each, and
- * 0.05 ms if there are any (one row: 0.07 to 0.09 ms measured since). A row alone
- * is taken to need half a microsecond an entry, whatever runs beside it: a guess
- * from two rows of each weight being on their way at a time, as are the figures
- * of plain layers.
+ * 0.05 ms if there are any (one row: 0.07 to 0.09 ms measured since). A row
+ * alone is taken to need half a microsecond an entry, whatever runs beside it:
+ * a guess from two rows of each weight being on their way at a time, as are the
+ * figures of plain layers.
  *
  * Weights larger than half the L2 cache, whose halves keep their own copies,
  * come in part from memory: 2.4 times as slow. That factor is the ratio of

@@ -1,7 +1,7 @@
 /* twellscope bench: sparse against dense. */
 #include <config.h>
 
-#include "cmd/command.h"
+#include "cmd/bench_command.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "cmd/arguments.h"
 #include "cmd/bench_show.h"
 #include "cmd/options.h"
-#include "cmd/output.h"
 #include "db/query.h"
 #include "db/store.h"
 #include "run/bench_ffn.h"
@@ -175,7 +174,7 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
     if (status != TW_OK || r->wants_help)
         return status;
     if (!target || strcmp(target, "ffn") != 0)
-        return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn");
+        return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn or model");
     status = check_data(r, err);
     if (status == TW_OK)
         status = check_path(&r->ffn, err);
@@ -186,8 +185,8 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
     return status;
 }
 
-static enum tw_status print_rows(struct request *r, struct tw_store *store,
-                                 const char *name, struct tw_error *err)
+enum tw_status tw_bench_print(struct tw_output *output, struct tw_store *store,
+                              const char *name, struct tw_error *err)
 {
     struct tw_query *query = NULL;
     enum tw_status status = tw_query_open(
@@ -195,11 +194,11 @@ static enum tw_status print_rows(struct request *r, struct tw_store *store,
     if (status == TW_OK)
         status = tw_query_bind_text(query, ":run", name, err);
     if (status == TW_OK)
-        status = tw_output_open(&r->output, err);
+        status = tw_output_open(output, err);
     if (status == TW_OK) {
-        status = tw_output_query(query, r->output.format, "bench_results",
-                                 r->output.file, err);
-        enum tw_status closed = tw_output_close(&r->output, err);
+        status = tw_output_query(query, output->format, "bench_results",
+                                 output->file, err);
+        enum tw_status closed = tw_output_close(output, err);
         status = status == TW_OK ? closed : status;
     }
     tw_query_close(query);
@@ -222,12 +221,12 @@ static enum tw_status bench(struct request *r, struct tw_error *err)
         status = tw_bench_store(store, name, r->command, &r->ffn, points, err);
     }
     if (status == TW_OK)
-        status = print_rows(r, store, name, err);
+        status = tw_bench_print(&r->output, store, name, err);
     tw_store_close(store);
     return status;
 }
 
-static enum tw_status run(int argc, char **argv, struct tw_error *err)
+static enum tw_status run_ffn(int argc, char **argv, struct tw_error *err)
 {
     struct request r = {.ffn = {.backend = "cpu",
                                 .path = "auto",
@@ -251,13 +250,21 @@ static enum tw_status run(int argc, char **argv, struct tw_error *err)
     return status;
 }
 
+static enum tw_status run(int argc, char **argv, struct tw_error *err)
+{
+    if (argc > 1 && strcmp(argv[1], "model") == 0)
+        return tw_bench_run_model(argc, argv, err);
+    return run_ffn(argc, argv, err);
+}
+
 const struct tw_command tw_command_bench = {
     .name = "bench",
     .group = "Measure",
     .summary = "time sparse against dense",
-    .usage = "ffn [-M ROWS] [-K D_MODEL] [-N D_FF] [--nnz LIST] [OPTION]...",
+    .usage = "ffn [-M ROWS] [-K D_MODEL] [-N D_FF] [--nnz LIST] [OPTION]... | "
+             "model -m MODEL -f FILE | -p TEXT | --paper [OPTION]...",
     .help =
-        "Times one feed-forward layer: the whole TwELL layer with packing, "
+        "ffn times one feed-forward layer: the whole TwELL layer with packing, "
         "routing and\ncounting against dense forms, interleaved. cpu: three "
         "big BLAS products on all\nthreads. cuda: cuBLASLt's products with "
         "what they can fuse, and our own dense\nlayer without counting; the "
@@ -296,6 +303,24 @@ const struct tw_command tw_command_bench = {
         "                      twellscope.sqlite)\n"
         "  --name RUN          the run's name there (bench-ffn, then -2, -3)\n"
         "  -o, --output X      table, csv, json, jsonl, md, latex, sql, or a "
-        "file\n",
+        "file\n\n"
+        "model times a checkpoint's whole forward pass, its layers dense, "
+        "sparse (twell) and\nas planned (auto), interleaved, and each layer's "
+        "feed-forward part; counting is\nincluded but in dense (cuda). The "
+        "input's non-zeros go to standard error; figure\nlayers draws the "
+        "layers' shares of the time saved.\n\n"
+        "  -m MODEL            as for profile\n"
+        "  -f FILE, -p TEXT    the text, whose first -b tokens are the batch\n"
+        "  -c CTX              as for profile (--paper: 2048)\n"
+        "  -b TOKENS           tokens of the batch (4096; --paper: 64 "
+        "sequences)\n"
+        "  --ffn F             dense alone; twell or auto beside dense (each)\n"
+        "  --paper             as the paper: uniformly random ids, no head, the "
+        "mean of 50\n"
+        "  --no-loss           no head\n"
+        "  --backend NAME      auto, cpu or cuda (auto)\n"
+        "  -r, --repetitions N timed passes of each (by time, 5 to 100)\n"
+        "  --name RUN          (bench-model, then -2, -3)\n"
+        "  and --device, --no-energy, -t, --seed, --db, -o as for ffn\n",
     .run = run,
 };

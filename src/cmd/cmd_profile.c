@@ -113,12 +113,16 @@ static void report_end(const struct tw_profile_report *report,
                        enum tw_status status)
 {
     const struct tw_profile_times *t = &report->times;
+    char busy[40] = "";
     tw_talk_progress_end();
+    if (!isnan(t->device_busy))
+        snprintf(busy, sizeof busy, ", device busy %.1f %%",
+                 100 * t->device_busy);
     tw_log(TW_LOG_DEBUG,
            "time: load %.2f s, text %.2f s, compute %.2f s, record %.2f s, "
-           "%d checkpoints %.2f s, total %.2f s",
+           "%d checkpoints %.2f s, total %.2f s%s",
            t->load, t->text, t->compute, t->record, t->checkpoints,
-           t->checkpoint, t->total);
+           t->checkpoint, t->total, busy);
     if (report->was_complete && status == TW_OK)
         tw_log(TW_LOG_INFO, "run '%s' is complete already", report->name);
     if (!isnan(report->mean_nll) && report->vocab > 1 && report->tokens > 0 &&
@@ -259,7 +263,9 @@ const struct tw_command tw_command_profile = {
         "                         the activation was assumed\n"
         "  --dry-run              check everything, count nothing\n\n"
         "Compute\n"
-        "  -b, --batch-size N     tokens a batch (4096)\n"
+        "  -b, --batch-size N     tokens a batch (4096); halved where there is "
+        "no memory,\n"
+        "                         which changes no number\n"
         "  -t, --threads N        threads (all cores; of several ranks, their "
         "share)\n"
         "  --backend NAME         auto, cpu or cuda\n"

@@ -15,6 +15,9 @@
  *     -- kind profile                    the kind of run it shows (default)
  *     -- param NAME INTEGER|REAL|TEXT DEFAULT|NULL WHAT IT IS
  *     -- column NAME WHAT IT IS AND ITS UNIT
+ *     -- note SELECT ...                a query over the SELECT's rows as table
+ *                                       `figure`: each of its rows is a line
+ *                                       of NAME.dat's head; may take lines
  * Its SELECT reads picked(ord, run, active, label) and arg(name, value), and
  * the paper's data as paper_NAME, which are empty without --paper. A
  * first column `block` cuts the rows into gnuplot's data blocks, a column
@@ -60,6 +63,7 @@ struct tw_figure_param {
 
 struct tw_figure {
     char *name, *summary, *paper, *paper_data, *kind;
+    char *note;               /* SQL; NULL: none */
     char *sql, *gp;           /* the files */
     char *sql_path, *gp_path; /* where they stood; gp NULL without a .gp */
     struct tw_figure_param params[TW_FIGURE_PARAMS];

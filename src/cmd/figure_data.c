@@ -214,6 +214,35 @@ static enum tw_status put_runs(struct tw_store *store, struct tw_strbuf *out,
     return status;
 }
 
+/* What the figure's head asks about its own rows. */
+static enum tw_status put_notes(struct tw_store *store, struct tw_strbuf *out,
+                                const struct tw_figure *figure,
+                                struct tw_error *err)
+{
+    struct tw_query *query = NULL;
+    struct tw_strbuf sql = {0};
+    bool has_row = true;
+    if (!figure->note)
+        return TW_OK;
+    tw_strbuf_printf(&sql, "WITH figure AS (\n%s\n) %s", figure->sql,
+                     figure->note);
+    enum tw_status status =
+        sql.is_failed ? tw_error_set(err, TW_ERR_NOMEM, "out of memory")
+                      : tw_query_open(store, sql.data, &query, err);
+    if (status == TW_OK)
+        status = tw_query_next(query, &has_row, err);
+    while (status == TW_OK && has_row) {
+        tw_strbuf_puts(out, "#");
+        put_facts(out, query);
+        status = tw_query_next(query, &has_row, err);
+    }
+    if (status != TW_OK)
+        tw_error_prefix(err, "figure %s: note", figure->name);
+    tw_query_close(query);
+    tw_strbuf_fini(&sql);
+    return status;
+}
+
 static const char *help_of(const struct tw_figure *figure, const char *column)
 {
     for (int i = 0; i < figure->column_count; i++)
@@ -304,6 +333,8 @@ enum tw_status tw_figure_data(struct tw_store *store,
                      PACKAGE_VERSION, figure->name,
                      is_tex ? ", text escaped for LaTeX" : "");
     status = put_runs(store, &data->text, err);
+    if (status == TW_OK)
+        status = put_notes(store, &data->text, figure, err);
     put_head(&data->text, figure, query);
     for (size_t i = 0; i < count; i++)
         put_gp_string(&data->labels, runs[i].label, is_tex);

@@ -92,6 +92,22 @@ static enum tw_status set_text(char **field, const char *line,
     return *field ? TW_OK : no_memory(err);
 }
 
+/* Notes are one query, cut into lines. */
+static enum tw_status add_note(struct tw_figure *figure, const char *line,
+                               struct tw_error *err)
+{
+    struct tw_strbuf note = {0};
+    char *part = rest(line);
+    tw_strbuf_printf(&note, "%s%s\n", figure->note ? figure->note : "",
+                     part ? part : "");
+    note.is_failed |= part == NULL;
+    tw_free(part);
+    tw_free(figure->note);
+    figure->note = tw_strbuf_take(&note);
+    tw_strbuf_fini(&note);
+    return figure->note ? TW_OK : no_memory(err);
+}
+
 static const char *after(const char *line, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -110,6 +126,8 @@ static enum tw_status read_head_line(struct tw_figure *figure, const char *line,
         return set_text(&figure->paper_data, text, err);
     if ((text = after(line, "-- kind ")))
         return set_text(&figure->kind, text, err);
+    if ((text = after(line, "-- note ")))
+        return add_note(figure, text, err);
     if ((text = after(line, "-- param ")))
         return add_param(figure, text, err);
     if ((text = after(line, "-- column ")))
@@ -275,7 +293,8 @@ void tw_figure_free(struct tw_figure *figure)
     }
     char *texts[] = {figure->name,       figure->summary,  figure->paper,
                      figure->paper_data, figure->kind,     figure->sql,
-                     figure->gp,         figure->sql_path, figure->gp_path};
+                     figure->gp,         figure->sql_path, figure->gp_path,
+                     figure->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         tw_free(texts[i]);
     tw_free(figure);

@@ -2,7 +2,10 @@
 noinst_LIBRARIES += libcmd.a
 libcmd_a_SOURCES = \
 	%reldir%/arguments.c %reldir%/arguments.h \
+	%reldir%/bench_command.h \
+	%reldir%/bench_model_show.c %reldir%/bench_model_show.h \
 	%reldir%/bench_show.c %reldir%/bench_show.h \
+	%reldir%/cmd_bench_model.c \
 	%reldir%/cmd_bench.c %reldir%/cmd_diff.c \
 	%reldir%/cmd_figure.c %reldir%/cmd_fsck.c \
 	%reldir%/cmd_import.c %reldir%/cmd_info.c \

@@ -142,9 +142,13 @@ static enum tw_status feed_forward(struct tw_runner *r, int64_t number,
         twp_is_added_directly(l, &l->ffn_out_norm) && !twp_reads_stream(l);
     enum tw_status status = ffn_input(r, l, &in, err);
     if (status == TW_OK)
+        status = twp_mark_put(r, twp_mark_index(number, TWP_MARK_FFN), err);
+    if (status == TW_OK)
         status = r->ops->ffn(r->ctx, b[is_direct ? TW_X : TW_PART], in,
                              is_direct ? b[TW_X] : NULL, r->layer[number].ffn,
                              probes, obs, err);
+    if (status == TW_OK)
+        status = twp_mark_put(r, twp_mark_index(number, TWP_MARK_FFN_END), err);
     if (status == TW_OK && !is_direct)
         status = add_part(r, l, &l->ffn_out_norm, err);
     if (status == TW_OK)
@@ -152,6 +156,23 @@ static enum tw_status feed_forward(struct tw_runner *r, int64_t number,
                            &l->ffn_sum_norm, err);
     if (r->ops->layer_end)
         r->ops->layer_end(r->ctx);
+    return status;
+}
+
+static enum tw_status compute_layer(struct tw_runner *r, int64_t number,
+                                    const struct tw_probes *probes,
+                                    struct tw_layer_obs *obs,
+                                    struct tw_error *err)
+{
+    enum tw_status status =
+        twp_mark_put(r, twp_mark_index(number, TWP_MARK_LAYER), err);
+    if (status == TW_OK)
+        status = attend(r, number, err);
+    if (status == TW_OK)
+        status = feed_forward(r, number, probes, obs, err);
+    if (status == TW_OK)
+        status =
+            twp_mark_put(r, twp_mark_index(number, TWP_MARK_LAYER_END), err);
     return status;
 }
 
@@ -185,86 +206,17 @@ static enum tw_status compute_head(struct tw_runner *r, struct tw_head_obs *obs,
     return status;
 }
 
-static enum tw_status check_tokens(const struct tw_model *model,
-                                   const struct tw_batch *batch,
-                                   struct tw_error *err)
+enum tw_status twp_runner_pass(struct tw_runner *r,
+                               const struct tw_probes *probes,
+                               struct tw_layer_obs *obs,
+                               struct tw_head_obs *head,
+                               const struct tw_logits *logits,
+                               struct tw_error *err)
 {
-    for (int64_t row = 0; row < batch->rows; row++)
-        if (batch->token[row] < 0 || batch->token[row] >= model->vocab)
-            return tw_error_set(err, TW_ERR_MISMATCH,
-                                "token %d is not in the model's vocabulary of "
-                                "%lld",
-                                batch->token[row], (long long)model->vocab);
-    return TW_OK;
-}
-
-static enum tw_status check_lengths(const struct tw_model *model,
-                                    const struct tw_batch *batch,
-                                    struct tw_error *err)
-{
-    int64_t limit = model->position_limit;
-    for (int64_t s = 0; limit > 0 && s < batch->seqs; s++) {
-        int64_t length = batch->offset[s + 1] - batch->offset[s];
-        if (length > limit)
-            return tw_error_set(err, TW_ERR_MISMATCH,
-                                "a sequence of %lld tokens is past the model's "
-                                "%lld positions: %s",
-                                (long long)length, (long long)limit,
-                                model->limit_reason);
-    }
-    return TW_OK;
-}
-
-/* The lowest layer in which some h is not finite. */
-static enum tw_status check_finite(const struct tw_model *model,
-                                   const struct tw_batch *batch,
-                                   const struct tw_layer_obs *obs,
-                                   struct tw_error *err)
-{
-    for (int64_t l = 0; l < model->layers; l++) {
-        int64_t row = obs[l].bad_row, seq = 0;
-        if (row < 0)
-            continue;
-        while (seq + 1 < batch->seqs && batch->offset[seq + 1] <= row)
-            seq++;
-        int64_t place = batch->start[seq] + row - batch->offset[seq];
-        return tw_error_set(err, TW_ERR_NUMERIC,
-                            "layer %lld, token %d (row %lld of document "
-                            "%lld), neuron %d: h is not a finite number",
-                            (long long)l, batch->token[row], (long long)place,
-                            (long long)batch->document[seq], obs[l].bad_neuron);
-    }
-    return TW_OK;
-}
-
-enum tw_status
-tw_runner_batch(struct tw_runner *r, const struct tw_batch *batch,
-                const struct tw_probes *probes, struct tw_layer_obs *obs,
-                struct tw_head_obs *head, const struct tw_logits *logits,
-                struct tw_error *err)
-{
-    const struct tw_model *model = r->model;
-    enum tw_status status = check_tokens(model, batch, err);
-    if (status == TW_OK)
-        status = check_lengths(model, batch, err);
-    if (status == TW_OK)
-        status = twp_runner_grow(r, batch->rows, err);
-    if (status == TW_OK)
-        status = r->ops->start(r->ctx, batch, err);
-    if (status != TW_OK)
-        return status;
-    for (int64_t l = 0; l < model->layers; l++)
-        tw_layer_obs_reset(&obs[l], batch->rows);
-    status = embed(r, err);
-    for (int64_t l = 0; status == TW_OK && l < model->layers; l++) {
-        status = attend(r, l, err);
-        if (status == TW_OK)
-            status = feed_forward(r, l, probes, &obs[l], err);
-    }
+    enum tw_status status = embed(r, err);
+    for (int64_t l = 0; status == TW_OK && l < r->model->layers; l++)
+        status = compute_layer(r, l, probes, obs ? &obs[l] : NULL, err);
     if (status == TW_OK)
         status = compute_head(r, head, logits, err);
-    enum tw_status ended = r->ops->finish(r->ctx, err);
-    if (status == TW_OK)
-        status = ended;
-    return status == TW_OK ? check_finite(model, batch, obs, err) : status;
+    return status;
 }

@@ -1,7 +1,7 @@
 # Families, the resolved model, the forward pass.
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
-	%reldir%/bind.c %reldir%/bind_form.c %reldir%/derive.c \
+	%reldir%/batch.c %reldir%/bind.c %reldir%/bind_form.c %reldir%/derive.c \
 	%reldir%/facts.c %reldir%/families.c %reldir%/family.h \
 	%reldir%/family_arcee.c %reldir%/family_persimmon.c \
 	%reldir%/family_bloom.c %reldir%/family_falcon.c \
@@ -17,4 +17,4 @@ libmodel_a_SOURCES = \
 	%reldir%/forward.c %reldir%/forward.h %reldir%/memory.c \
 	%reldir%/model.c %reldir%/model.h %reldir%/rope.c \
 	%reldir%/rope_internal.h %reldir%/rope_scale.c %reldir%/runner.c \
-	%reldir%/runner_internal.h %reldir%/windows.c
+	%reldir%/runner_internal.h %reldir%/timing.c %reldir%/windows.c

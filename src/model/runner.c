@@ -164,6 +164,8 @@ enum tw_status twp_runner_grow(struct tw_runner *r, int64_t rows,
     find_widths(r->model, width);
     if (rows <= r->rows)
         return TW_OK;
+    rows = rows > r->most_rows ? rows : r->most_rows;
+    twp_runner_wait(r);
     free_buffers(r);
     for (int i = 0; i < TW_BUFFERS; i++) {
         int64_t elements;
@@ -179,6 +181,27 @@ enum tw_status twp_runner_grow(struct tw_runner *r, int64_t rows,
             return status;
     }
     r->rows = rows;
+    return TW_OK;
+}
+
+void tw_runner_shrink(struct tw_runner *r, int64_t rows)
+{
+    twp_runner_wait(r);
+    free_buffers(r);
+    if (r->ops->trim)
+        r->ops->trim(r->ctx);
+    r->most_rows = rows;
+}
+
+/* Buffers that are too large now may not be for the batches that come. */
+static enum tw_status make_buffers(struct tw_runner *r, struct tw_error *err)
+{
+    struct tw_error own = {0};
+    enum tw_status status = twp_runner_grow(r, r->most_rows, &own);
+    if (status == TW_ERR_NOMEM)
+        free_buffers(r);
+    else if (status != TW_OK)
+        return tw_error_set(err, status, "%s", own.text);
     return TW_OK;
 }
 
@@ -199,11 +222,12 @@ enum tw_status tw_runner_create(const struct tw_model *model,
     }
     r->model = model;
     r->ops = ops;
+    r->most_rows = config->max_rows;
     status = ops->init(&config->ops, &r->ctx, err);
     if (status == TW_OK)
         status = load_weights(r, err);
     if (status == TW_OK)
-        status = twp_runner_grow(r, config->max_rows, err);
+        status = make_buffers(r, err);
     if (status != TW_OK)
         tw_runner_destroy(r);
     else
@@ -221,6 +245,7 @@ void tw_runner_destroy(struct tw_runner *r)
 {
     if (!r)
         return;
+    twp_runner_wait(r);
     free_buffers(r);
     for (int64_t l = 0; l < r->model->layers; l++) {
         free_weight(r, r->layer[l].q);
@@ -265,6 +290,11 @@ enum tw_status tw_runner_plan_use(struct tw_runner *r,
             return tw_error_prefix(err, "layer %lld", (long long)l), status;
     }
     return TW_OK;
+}
+
+void *tw_runner_context(const struct tw_runner *r)
+{
+    return r->ctx;
 }
 
 const char *tw_runner_device(const struct tw_runner *r)

@@ -28,6 +28,17 @@ enum tw_buffer {
     TW_BUFFERS
 };
 
+/* A batch from submit to collect. */
+#define TWP_MAX_FLIGHTS 4
+struct twp_flight {
+    struct tw_batch batch; /* its arrays are the caller's */
+    struct tw_layer_obs *obs;
+    bool is_timed;
+    bool is_done; /* the backend is done with it, with that status: */
+    enum tw_status status;
+    struct tw_error error;
+};
+
 struct tw_runner {
     const struct tw_model *model;
     const struct tw_ops *ops;
@@ -37,7 +48,37 @@ struct tw_runner {
     struct tw_weight *embed_in, *embed_out, *positions; /* NULL: none */
     void *buffer[TW_BUFFERS];
     int64_t rows; /* that the buffers hold */
+    int64_t most_rows; /* that they are made for at once */
+    bool has_marks;    /* around each layer */
+    struct twp_flight flight[TWP_MAX_FLIGHTS]; /* ring: */
+    int oldest, flights;                       /* its first, how many */
+    double last_ns, busy_ns; /* of the last batch, of all */
 };
+
+/* Marks of a layer. */
+enum twp_mark {
+    TWP_MARK_LAYER, /* its input is there */
+    TWP_MARK_FFN,   /* before and after the operation ffn */
+    TWP_MARK_FFN_END,
+    TWP_MARK_LAYER_END,
+    TWP_MARKS
+};
+/* The backend's numbers of a layer's mark, and of a batch's first and last. */
+int twp_mark_index(int64_t layer, enum twp_mark mark);
+int twp_mark_batch(int flight, bool is_end);
+/* Puts a mark where layers have them. */
+TW_MUST_USE enum tw_status twp_mark_put(struct tw_runner *runner, int index,
+                                        struct tw_error *err);
+
+/* The started batch through the network. */
+TW_MUST_USE enum tw_status twp_runner_pass(struct tw_runner *runner,
+                                           const struct tw_probes *probes,
+                                           struct tw_layer_obs *obs,
+                                           struct tw_head_obs *head,
+                                           const struct tw_logits *logits,
+                                           struct tw_error *err);
+/* Waits for every batch in flight; they are still to be collected. */
+void twp_runner_wait(struct tw_runner *runner);
 
 /* What a layer's part gives is added by the product itself unless something
  * stands between: a norm, a factor. */
@@ -49,7 +90,7 @@ bool twp_reads_stream(const struct tw_layer *layer);
 /* Floats of a row in all the buffers that the model needs. */
 int64_t twp_runner_width(const struct tw_model *model);
 
-/* Room for batches of `rows` rows. */
+/* Room for batches of `rows` rows, or of most_rows if that is more. */
 TW_MUST_USE enum tw_status twp_runner_grow(struct tw_runner *runner,
                                            int64_t rows, struct tw_error *err);
 

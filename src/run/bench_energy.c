@@ -29,54 +29,79 @@ static void sleep_ms(long ms)
 }
 
 /* Watts of the device with its context open and nothing to do. */
-static enum tw_status measure_idle(struct twp_bench *b, struct tw_error *err)
+static enum tw_status measure_idle(const struct tw_energy *energy, double *watt,
+                                   struct tw_error *err)
 {
     uint64_t before, after;
     sleep_ms(REST_MS);
     double begin = seconds_now();
-    enum tw_status status = tw_energy_read(b->energy, &before, err);
+    enum tw_status status = tw_energy_read(energy, &before, err);
     sleep_ms(IDLE_MS);
     if (status == TW_OK)
-        status = tw_energy_read(b->energy, &after, err);
+        status = tw_energy_read(energy, &after, err);
     if (status == TW_OK)
-        b->idle_watt =
-            1e-3 * (double)(after - before) / (seconds_now() - begin);
+        *watt = 1e-3 * (double)(after - before) / (seconds_now() - begin);
     return status;
 }
 
-enum tw_status twp_bench_energy_open(struct twp_bench *b, char *cause,
-                                     size_t cause_size, struct tw_error *err)
+enum tw_status twp_energy_open(const struct tw_ops *ops, void *ctx,
+                               struct tw_energy **energy, double *idle_watt,
+                               char *cause, size_t cause_size,
+                               struct tw_error *err)
 {
     struct tw_error why = {0};
-    char id[TW_BENCH_ID];
+    char id[TW_BENCH_ID] = "";
     cause[0] = '\0';
-    b->idle_watt = NAN;
-    b->ops->bench->bus_id(b->ctx, id);
+    *idle_watt = NAN;
+    if (ops->bench)
+        ops->bench->bus_id(ctx, id);
     if (!id[0])
         return TW_OK;
-    enum tw_status status = tw_energy_open(NULL, id, &b->energy, &why);
+    enum tw_status status = tw_energy_open(NULL, id, energy, &why);
     if (status == TW_OK)
-        return measure_idle(b, err);
+        return measure_idle(*energy, idle_watt, err);
     snprintf(cause, cause_size, "%s", why.text);
     return status == TW_ERR_NOMEM ? tw_error_set(err, status, "%s", why.text)
                                   : TW_OK;
+}
+
+enum tw_status twp_energy_measure(const struct tw_energy *energy, int64_t ns,
+                                  twp_work *work, void *arg, double *mj,
+                                  struct tw_error *err)
+{
+    int64_t times = WORK_NS / ns + 1;
+    uint64_t before, after;
+    enum tw_status status = work(arg, LEAD_NS / ns + 1, err);
+    if (status == TW_OK)
+        status = tw_energy_read(energy, &before, err);
+    if (status == TW_OK)
+        status = work(arg, times, err);
+    if (status == TW_OK)
+        status = tw_energy_read(energy, &after, err);
+    if (status == TW_OK)
+        *mj = (double)(after - before) / (double)times;
+    return status;
+}
+
+struct form_work {
+    struct twp_bench *b;
+    int form;
+};
+
+static enum tw_status run_form(void *arg, int64_t times, struct tw_error *err)
+{
+    const struct form_work *work = arg;
+    int64_t ns;
+    return twp_form_run(work->b, work->form, times, &ns, err);
 }
 
 enum tw_status twp_bench_energy(struct twp_bench *b, int form,
                                 int64_t median_ns, double *mj,
                                 struct tw_error *err)
 {
-    int64_t ns, times = WORK_NS / median_ns + 1;
-    uint64_t before, after;
+    struct form_work work = {b, form};
     enum tw_status status =
-        twp_form_run(b, form, LEAD_NS / median_ns + 1, &ns, err);
-    if (status == TW_OK)
-        status = tw_energy_read(b->energy, &before, err);
-    if (status == TW_OK)
-        status = twp_form_run(b, form, times, &ns, err);
-    if (status == TW_OK)
-        status = tw_energy_read(b->energy, &after, err);
-    if (status == TW_OK)
-        *mj = (double)(after - before) / (double)times / (double)b->rows;
+        twp_energy_measure(b->energy, median_ns, run_form, &work, mj, err);
+    *mj /= (double)b->rows;
     return status;
 }

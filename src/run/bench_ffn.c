@@ -278,8 +278,8 @@ static enum tw_status bench(struct twp_bench *b, struct tw_bench_ffn_options *o,
     if (status == TW_OK)
         status = make_times(b, err);
     if (status == TW_OK && o->has_energy)
-        status = twp_bench_energy_open(b, o->energy_cause,
-                                       sizeof o->energy_cause, err);
+        status = twp_energy_open(b->ops, b->ctx, &b->energy, &b->idle_watt,
+                                 o->energy_cause, sizeof o->energy_cause, err);
     for (int i = 0; i < o->n_nnz && status == TW_OK; i++)
         status = measure(b, o->nnz[i], &points[i], err);
     return status;

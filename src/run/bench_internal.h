@@ -9,6 +9,7 @@
 #include "run/bench_data.h"
 #include "run/bench_ffn.h"
 #include "run/energy.h"
+#include "run/random.h"
 
 /* In the order in which they are reported. */
 enum twp_form {
@@ -82,11 +83,28 @@ TW_MUST_USE enum tw_status twp_bench_time(struct twp_bench *b,
                                           struct tw_error *err);
 void twp_bench_spread(struct twp_bench *b, struct tw_bench_point *point);
 
+/* Sorts ns away. mad: the median distance from the median. */
+void twp_spread(int64_t *ns, int n, int64_t *median, int64_t *min,
+                int64_t *mad);
+/* Shuffles order[n]. */
+void twp_shuffle(int *order, int n, struct tw_random *random);
+/* Median over i of a[i] / b[i], through ratio[n]. */
+double twp_median_ratio(const int64_t *a, const int64_t *b, double *ratio,
+                        int n);
+
 /* bench_energy.c. Opens the device's counter and measures the idle power; where
- * there is none, says why in cause and leaves b->energy NULL. */
-TW_MUST_USE enum tw_status twp_bench_energy_open(struct twp_bench *b,
-                                                 char *cause, size_t cause_size,
-                                                 struct tw_error *err);
+ * there is none, says why in cause and leaves *energy as it was. */
+TW_MUST_USE enum tw_status twp_energy_open(const struct tw_ops *ops, void *ctx,
+                                           struct tw_energy **energy,
+                                           double *idle_watt, char *cause,
+                                           size_t cause_size,
+                                           struct tw_error *err);
+/* Millijoules of one run of work that takes so long, over a second of it. */
+typedef enum tw_status twp_work(void *arg, int64_t times, struct tw_error *err);
+TW_MUST_USE enum tw_status twp_energy_measure(const struct tw_energy *energy,
+                                              int64_t ns, twp_work *work,
+                                              void *arg, double *mj,
+                                              struct tw_error *err);
 /* Millijoules a row of a form that takes so long. */
 TW_MUST_USE enum tw_status twp_bench_energy(struct twp_bench *b, int form,
                                             int64_t median_ns, double *mj,

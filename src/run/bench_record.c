@@ -14,7 +14,8 @@
 struct tap {
     struct tw_probes probes; /* first: a pointer to it is one to the tap */
     const struct tw_ops *ops;
-    const struct tw_layer_obs *obs; /* of the wanted layer */
+    struct tw_layer_obs *obs; /* [layers] */
+    int64_t layer;            /* the wanted one */
     int64_t batch_rows, d_model;
     float *x; /* [batch_rows][d_model] */
 };
@@ -26,7 +27,7 @@ static enum tw_status tapped_ffn(void *ctx, void *y, const void *x,
 {
     const struct tap *tap = (const struct tap *)probes;
     enum tw_status status = TW_OK;
-    if (obs == tap->obs)
+    if (obs == &tap->obs[tap->layer])
         status = tap->ops->download(ctx, tap->x, x,
                                     tap->batch_rows * tap->d_model, err);
     if (status == TW_OK)
@@ -65,8 +66,8 @@ record_batch(struct tw_job *job, const struct tw_batch *batch, struct tap *tap,
     int64_t d = model->d_model;
     enum tw_status status = TW_OK;
     for (int64_t l = 0; l < model->layers && status == TW_OK; l++) {
-        tw_layer_obs_fini(&job->obs[l]);
-        status = tw_layer_obs_init(&job->obs[l], batch->rows, model->d_ff, 1, 1,
+        tw_layer_obs_fini(&tap->obs[l]);
+        status = tw_layer_obs_init(&tap->obs[l], batch->rows, model->d_ff, 1, 1,
                                    0, err);
     }
     tw_free(tap->x);
@@ -75,7 +76,7 @@ record_batch(struct tw_job *job, const struct tw_batch *batch, struct tap *tap,
     if (status == TW_OK && !tap->x)
         status = no_memory(err);
     if (status == TW_OK)
-        status = tw_runner_batch(job->runner, batch, &tap->probes, job->obs,
+        status = tw_runner_batch(job->runner, batch, &tap->probes, tap->obs,
                                  NULL, NULL, err);
     if (status != TW_OK)
         return status;
@@ -118,17 +119,23 @@ static enum tw_status record(struct tw_job *job,
         return status;
     const struct tw_runner_config config = {.ops = {.threads = source->threads},
                                             .max_rows = job->o->batch_tokens};
-    tap.obs = &job->obs[data->layer];
+    int64_t layers = job->model->layers;
+    tap.layer = data->layer;
     tap.d_model = job->model->d_model;
     data->x =
         tw_alloc_aligned((size_t)(source->rows * tap.d_model), sizeof *data->x);
-    if (!data->x)
-        return no_memory(err);
-    status = tw_runner_create(job->model, &tapped, &config, &job->runner, err);
+    tap.obs = tw_calloc((size_t)layers, sizeof *tap.obs);
+    status = data->x && tap.obs ? TW_OK : no_memory(err);
+    if (status == TW_OK)
+        status =
+            tw_runner_create(job->model, &tapped, &config, &job->runner, err);
     if (status == TW_OK)
         status = record_all(job, &tap, source->rows, data, err);
     tw_runner_destroy(job->runner); /* before `tapped` goes */
     job->runner = NULL;
+    for (int64_t l = 0; tap.obs && l < layers; l++)
+        tw_layer_obs_fini(&tap.obs[l]);
+    tw_free(tap.obs);
     tw_free(tap.x);
     data->desc = job->model->layer[data->layer].ffn;
     return status;

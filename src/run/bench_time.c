@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "run/random.h"
-
 #define WARM_UPS 2 /* rounds that aren't kept, where no run has its own */
 
 static enum tw_status time_one(struct twp_bench *b, int form, int64_t *ns,
@@ -35,7 +33,7 @@ static int list_forms(const struct twp_bench *b, int order[TWP_FORMS])
     return n;
 }
 
-static void shuffle(int *order, int n, struct tw_random *random)
+void twp_shuffle(int *order, int n, struct tw_random *random)
 {
     for (int i = n - 1; i > 0; i--) {
         int j = (int)(tw_random_bits(random) % (uint64_t)(i + 1));
@@ -52,7 +50,7 @@ enum tw_status twp_bench_time(struct twp_bench *b, struct tw_error *err)
     int first = b->ops->bench->pause_ms > 0 ? 0 : -WARM_UPS;
     enum tw_status status = TW_OK;
     for (int r = first; r < b->repetitions && status == TW_OK; r++) {
-        shuffle(order, n, &random);
+        twp_shuffle(order, n, &random);
         for (int i = 0; i < n && status == TW_OK; i++) {
             int64_t ns;
             status = time_one(b, order[i], &ns, err);
@@ -74,16 +72,15 @@ static int by_ratio(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts ns away. */
-static void spread(int64_t *ns, int n, struct tw_bench_row *row)
+void twp_spread(int64_t *ns, int n, int64_t *median, int64_t *min, int64_t *mad)
 {
     qsort(ns, (size_t)n, sizeof *ns, by_size);
-    row->median = ns[n / 2];
-    row->min = ns[0];
+    *median = ns[n / 2];
+    *min = ns[0];
     for (int i = 0; i < n; i++)
-        ns[i] = ns[i] > row->median ? ns[i] - row->median : row->median - ns[i];
+        ns[i] = ns[i] > *median ? ns[i] - *median : *median - ns[i];
     qsort(ns, (size_t)n, sizeof *ns, by_size);
-    row->mad = ns[n / 2];
+    *mad = ns[n / 2];
 }
 
 static int64_t median_of(struct twp_bench *b, int form)
@@ -114,15 +111,13 @@ static int fastest_dense(struct twp_bench *b,
     return best;
 }
 
-/* Median of dense / form over the repetitions, as they were run. */
-static double paired_speedup(struct twp_bench *b, int dense, int form)
+double twp_median_ratio(const int64_t *a, const int64_t *b, double *ratio,
+                        int n)
 {
-    int n = b->repetitions;
     for (int i = 0; i < n; i++)
-        b->ratio[i] = (double)b->ns[dense][i] / (double)b->ns[form][i];
-    qsort(b->ratio, (size_t)n, sizeof *b->ratio, by_ratio);
-    return n % 2 ? b->ratio[n / 2]
-                 : (b->ratio[n / 2 - 1] + b->ratio[n / 2]) / 2;
+        ratio[i] = (double)a[i] / (double)b[i];
+    qsort(ratio, (size_t)n, sizeof *ratio, by_ratio);
+    return n % 2 ? ratio[n / 2] : (ratio[n / 2 - 1] + ratio[n / 2]) / 2;
 }
 
 void twp_bench_spread(struct twp_bench *b, struct tw_bench_point *point)
@@ -134,8 +129,12 @@ void twp_bench_spread(struct twp_bench *b, struct tw_bench_point *point)
     for (int i = 0; i < point->n_rows; i++) {
         struct tw_bench_row *row = &point->row[i];
         int dense = fastest_dense(b, point, order, row->target);
-        row->speedup = paired_speedup(b, dense, order[i]);
+        row->speedup = twp_median_ratio(b->ns[dense], b->ns[order[i]], b->ratio,
+                                        b->repetitions);
     }
-    for (int i = 0; i < point->n_rows; i++)
-        spread(b->ns[order[i]], b->repetitions, &point->row[i]);
+    for (int i = 0; i < point->n_rows; i++) {
+        struct tw_bench_row *row = &point->row[i];
+        twp_spread(b->ns[order[i]], b->repetitions, &row->median, &row->min,
+                   &row->mad);
+    }
 }

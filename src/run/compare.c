@@ -34,8 +34,6 @@ struct tw_oracle {
     float *nll, *l1, *logits;   /* [S*T], [L][S*T], [S][V] */
     uint32_t *nnz;              /* [L][S*T] */
     uint64_t *fire, *fire_want; /* [L][F] */
-    int64_t *row;               /* [S] wanted rows of a batch */
-    float *batch_logits;        /* [S][V] where a batch's logits go */
     bool has_loss;
 };
 
@@ -76,8 +74,7 @@ void tw_oracle_close(struct tw_oracle *o)
 {
     if (!o)
         return;
-    void *owned[] = {o->nll,  o->l1,        o->logits, o->nnz,
-                     o->fire, o->fire_want, o->row,    o->batch_logits};
+    void *owned[] = {o->nll, o->l1, o->logits, o->nnz, o->fire, o->fire_want};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         tw_free(owned[i]);
     tw_tensors_close(&o->tensors);
@@ -166,10 +163,7 @@ enum tw_status tw_oracle_prepare(struct tw_oracle *o, int64_t layers,
     o->fire = tw_calloc(neurons, sizeof *o->fire);
     o->fire_want = tw_calloc(neurons, sizeof *o->fire_want);
     o->logits = tw_calloc(logits, sizeof *o->logits);
-    o->batch_logits = tw_calloc(logits, sizeof *o->batch_logits);
-    o->row = tw_calloc((size_t)o->seqs, sizeof *o->row);
-    if (!o->nll || !o->l1 || !o->nnz || !o->fire || !o->fire_want ||
-        !o->logits || !o->batch_logits || !o->row)
+    if (!o->nll || !o->l1 || !o->nnz || !o->fire || !o->fire_want || !o->logits)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     for (size_t i = 0; o->want_fire && i < neurons; i++)
         o->fire_want[i] = (uint64_t)o->want_fire[i];
@@ -183,26 +177,14 @@ static int64_t first_cell(const struct tw_oracle *o,
     return batch->document[seq] * o->length + batch->start[seq];
 }
 
-enum tw_status tw_oracle_want(struct tw_oracle *o, const struct tw_batch *batch,
-                              const int64_t **row, int64_t *rows,
-                              float **logits, struct tw_error *err)
+bool tw_oracle_has_logits(const struct tw_oracle *o)
 {
-    *rows = 0;
-    if (!o->want_logits)
-        return TW_OK;
-    assert(batch->seqs <= o->seqs);
-    (void)err;
-    for (int64_t s = 0; s < batch->seqs; s++)
-        o->row[s] = batch->offset[s + 1] - 1;
-    *row = o->row;
-    *rows = batch->seqs;
-    *logits = o->batch_logits;
-    return TW_OK;
+    return o->want_logits != NULL;
 }
 
 void tw_oracle_add(struct tw_oracle *o, const struct tw_batch *batch,
                    const struct tw_layer_obs *obs,
-                   const struct tw_head_obs *head)
+                   const struct tw_head_obs *head, const float *logits)
 {
     size_t cells = (size_t)(o->seqs * o->length);
     o->has_loss |= head != NULL;
@@ -219,9 +201,9 @@ void tw_oracle_add(struct tw_oracle *o, const struct tw_batch *batch,
             memcpy(o->l1 + (size_t)l * cells + to, obs[l].l1 + from,
                    n * sizeof *o->l1);
         }
-        if (o->want_logits)
+        if (logits)
             memcpy(o->logits + (size_t)(batch->document[s] * o->vocab),
-                   o->batch_logits + (size_t)(s * o->vocab),
+                   logits + (size_t)(s * o->vocab),
                    (size_t)o->vocab * sizeof *o->logits);
     }
     for (int64_t l = 0; l < o->layers; l++)

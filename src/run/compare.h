@@ -34,16 +34,13 @@ TW_MUST_USE enum tw_status tw_oracle_prepare(struct tw_oracle *oracle,
                                              int64_t layers, int64_t width,
                                              int64_t vocab,
                                              struct tw_error *err);
-/* The rows of this batch whose logits are wanted (last of each sequence), and
- * where they go; both borrowed until the next call. */
-TW_MUST_USE enum tw_status tw_oracle_want(struct tw_oracle *oracle,
-                                          const struct tw_batch *batch,
-                                          const int64_t **row, int64_t *rows,
-                                          float **logits, struct tw_error *err);
-/* Keeps what one batch saw (definition 0; head NULL without loss). */
+/* Does it say the logits of each sequence's last row? */
+bool tw_oracle_has_logits(const struct tw_oracle *oracle);
+/* Keeps what one batch saw (definition 0; head NULL without loss; logits
+ * [seqs][vocab] of the sequences' last rows, NULL where it has none). */
 void tw_oracle_add(struct tw_oracle *oracle, const struct tw_batch *batch,
                    const struct tw_layer_obs *obs,
-                   const struct tw_head_obs *head);
+                   const struct tw_head_obs *head, const float *logits);
 
 /* Inside a transaction: compares all and puts the run's parity rows.
  * *is_within: inside DESIGN's bounds for the cpu backend, tolerance (negative:

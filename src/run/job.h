@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "analysis/profile.h"
-#include "base/obs.h"
 #include "base/sha256.h"
 #include "base/threads.h"
 #include "db/examples.h"
@@ -19,6 +18,7 @@
 #include "model/model.h"
 #include "run/compare.h"
 #include "run/corpus.h"
+#include "run/flights.h"
 #include "run/plan.h"
 #include "run/profile.h"
 #include "run/record.h"
@@ -38,6 +38,7 @@ struct tw_job {
     struct tw_model *model;
     struct tw_tokenizer *tokenizer; /* NULL: none there, and not needed */
     const struct tw_ops *ops;
+    enum tw_dtype dtype; /* as tw_ops_config's */
     struct tw_runner *runner;
     struct tw_ffn_plan *plans;  /* [layers] */
     char *plan;                 /* their text */
@@ -59,9 +60,7 @@ struct tw_job {
     struct tw_examples *examples; /* NULL: likewise */
     struct tw_watch *watch;       /* [watches] ascending */
     int watches;
-    struct tw_layer_obs *obs; /* [layers] */
-    int64_t obs_rows;         /* rows the obs have room for */
-    struct tw_head_obs head;
+    struct tw_flights *flights;
     int64_t next_document, next_start;       /* where a resumed run goes on */
     double checkpoint_cost, last_checkpoint; /* seconds */
     struct tw_profile_report *report;
@@ -70,6 +69,10 @@ struct tw_job {
 /* Seconds of a monotonic clock. */
 double tw_job_clock(void);
 
+/* The model's runner on the job's backend, for batches of up to `rows`; with
+ * backend `auto` on the CPU where the other can't. */
+TW_MUST_USE enum tw_status tw_job_open_runner(struct tw_job *job, int64_t rows,
+                                              struct tw_error *err);
 /* Everything up to the first commit; nothing is written. */
 TW_MUST_USE enum tw_status tw_job_open(struct tw_job *job,
                                        struct tw_error *err);
@@ -84,6 +87,10 @@ bool tw_job_wants_sets(const struct tw_job *job);
 void tw_job_ledger_text(const struct tw_job *job, char *text, size_t size);
 /* So much waits for a commit that it should not wait for its time. */
 bool tw_job_ledger_is_full(const struct tw_job *job);
+
+/* Flights for this model and runner that count nothing but their probes; those,
+ * the batches and what is asked for beyond are the caller's to add. */
+struct tw_flights_config tw_job_flights(const struct tw_job *job);
 
 /* Makes or reads the plan and lets the runner use it (job_plan.c). */
 TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,

@@ -29,7 +29,8 @@ static void gather_model(struct tw_job *s)
     tw_facts_text(f, "activation", "--activation", m->activation.name);
     tw_facts_text(f, "activation_source", NULL, m->activation_source);
     tw_facts_text(f, "weight_dtype", NULL, m->dtype);
-    tw_facts_text(f, "compute_dtype", "number type", s->ops->compute_dtype);
+    tw_facts_text(f, "compute_dtype", "number type",
+                  tw_ops_compute_dtype(s->ops, s->dtype));
     tw_facts_text(f, "backend", "--backend", s->ops->name);
     tw_facts_text(f, "device", "processor", tw_runner_device(s->runner));
     tw_facts_text(f, "plan", "plan", s->plan);

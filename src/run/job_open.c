@@ -273,9 +273,16 @@ static enum tw_status open_accumulators(struct tw_job *s, struct tw_error *err)
     status = tw_profile_create(&config, &s->profile, err);
     if (status != TW_OK)
         return status;
-    s->obs = tw_calloc((size_t)model->layers, sizeof *s->obs);
-    return s->obs ? tw_job_open_ledger(s, err)
-                  : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+    return tw_job_open_ledger(s, err);
+}
+
+struct tw_flights_config tw_job_flights(const struct tw_job *s)
+{
+    return (struct tw_flights_config){.runner = s->runner,
+                                      .batch_tokens = s->text.batch_tokens,
+                                      .layers = s->model->layers,
+                                      .width = s->model->d_ff,
+                                      .vocab = s->model->vocab};
 }
 
 enum tw_status tw_job_open(struct tw_job *s, struct tw_error *err)
@@ -292,16 +299,12 @@ enum tw_status tw_job_open(struct tw_job *s, struct tw_error *err)
 
 void tw_job_close(struct tw_job *s)
 {
+    tw_flights_destroy(s->flights);
     tw_batches_destroy(s->batches);
     tw_profile_destroy(s->profile);
     tw_ledger_destroy(s->ledger);
     tw_examples_destroy(s->examples);
     tw_free(s->watch);
-    if (s->obs)
-        for (int64_t l = 0; l < s->model->layers; l++)
-            tw_layer_obs_fini(&s->obs[l]);
-    tw_free(s->obs);
-    tw_free(s->head.nll);
     tw_free(s->file_tokens);
     tw_threads_destroy(s->pool);
     tw_facts_fini(&s->facts);

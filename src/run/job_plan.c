@@ -27,7 +27,7 @@ static struct tw_plan_subject subject_of(const struct tw_job *s)
 {
     return (struct tw_plan_subject){.model_hash = s->model->hash,
                                     .backend = s->ops->name,
-                                    .types = s->ops->compute_dtype,
+                                    .types = tw_ops_compute_dtype(s->ops, s->dtype),
                                     .layers = s->model->layers};
 }
 
@@ -112,37 +112,48 @@ static enum tw_status add_seen(struct seen *seen,
     return TW_OK;
 }
 
-/* One batch, counting each layer's pattern. */
-static enum tw_status see_batch(struct tw_job *s, const struct tw_batch *batch,
-                                struct tw_layer_obs *obs, struct seen *seen,
+/* Text that can't be read ends it: the counted pass will meet the same, and
+ * record it. */
+static enum tw_status read_text(void *arg, struct tw_batch *batch,
                                 struct tw_error *err)
 {
-    struct tw_active gate = {.kind = TW_ACTIVE_GATE, .name = "gate"};
-    const struct tw_probes probes = {1, s->rules.has_apply ? &s->rules.apply
-                                                           : &gate};
-    int64_t layers = s->model->layers;
-    enum tw_status status = TW_OK;
-    for (int64_t l = 0; l < layers && status == TW_OK; l++) {
-        tw_layer_obs_fini(&obs[l]);
-        status = tw_layer_obs_init(&obs[l], batch->rows, s->model->d_ff, 1, 1,
-                                   false, err);
-    }
-    if (status == TW_OK)
-        status =
-            tw_runner_batch(s->runner, batch, &probes, obs, NULL, NULL, err);
-    for (int64_t l = 0; l < layers && status == TW_OK; l++)
-        status = add_seen(&seen[l], &obs[l], err);
-    return status;
+    struct tw_error own = {0};
+    if (tw_batches_next(arg, batch, &own) != TW_OK)
+        batch->rows = 0;
+    (void)err;
+    return TW_OK;
 }
 
-/* The corpus from its start and whole, whatever the shard. Text that can't be
- * read or a number that isn't finite ends it: the counted pass will meet the
- * same, and record it. */
-static enum tw_status see_corpus(struct tw_job *s, struct tw_layer_obs *obs,
-                                 struct seen *seen, struct tw_error *err)
+/* So does a number that isn't finite. */
+static enum tw_status see_batches(struct tw_job *s, struct tw_flights *flights,
+                                  struct seen *seen, struct tw_error *err)
 {
-    struct tw_batches *batches = NULL;
-    struct tw_batch batch;
+    for (;;) {
+        struct tw_error own = {0};
+        struct tw_flight *flight;
+        enum tw_status status = tw_flights_next(flights, &flight, &own);
+        if (status == TW_ERR_NUMERIC || status == TW_ERR_MISMATCH)
+            return TW_OK;
+        if (status != TW_OK)
+            return tw_error_set(err, status, "%s", own.text);
+        if (!flight)
+            return TW_OK;
+        if (s->o->stop && *s->o->stop)
+            return tw_error_set(err, TW_ERR_STOPPED,
+                                "interrupted before anything was counted");
+        for (int64_t l = 0; l < s->model->layers && status == TW_OK; l++)
+            status = add_seen(&seen[l], &flight->obs[l], err);
+        if (status != TW_OK)
+            return status;
+    }
+}
+
+/* The corpus from its start and whole, whatever the shard, counting each
+ * layer's pattern. */
+static enum tw_status see_corpus(struct tw_job *s, struct seen *seen,
+                                 struct tw_error *err)
+{
+    struct tw_active gate = {.kind = TW_ACTIVE_GATE, .name = "gate"};
     struct tw_batch_options text = s->text;
     text.shard = 0;
     text.shards = 1;
@@ -153,25 +164,22 @@ static enum tw_status see_corpus(struct tw_job *s, struct tw_layer_obs *obs,
         tw_calloc((size_t)s->corpus.files, sizeof *text.file_tokens);
     if (!text.file_tokens)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    enum tw_status status =
-        tw_batches_create(&s->text_again.documents, &text, &batches, err);
-    while (status == TW_OK) {
-        struct tw_error own = {0};
-        if (tw_batches_next(batches, &batch, &own) != TW_OK || batch.rows == 0)
-            break;
-        if (s->o->stop && *s->o->stop)
-            status = tw_error_set(err, TW_ERR_STOPPED,
-                                  "interrupted before anything was counted");
-        if (status == TW_OK)
-            status = see_batch(s, &batch, obs, seen, &own);
-        if (status == TW_ERR_NUMERIC || status == TW_ERR_MISMATCH) {
-            status = TW_OK;
-            break;
-        }
-        if (status != TW_OK && *own.text)
-            tw_error_set(err, status, "%s", own.text);
-    }
-    tw_batches_destroy(batches);
+    struct tw_flights_config config = tw_job_flights(s);
+    config.probes =
+        (struct tw_probes){1, s->rules.has_apply ? &s->rules.apply : &gate};
+    struct tw_flights *flights = NULL;
+    enum tw_status status = tw_batches_create(&s->text_again.documents, &text,
+                                              &config.batches, err);
+    config.read = read_text;
+    config.arg = config.batches;
+    if (status == TW_OK)
+        status = tw_flights_create(&config, &flights, err);
+    if (status == TW_OK)
+        status = see_batches(s, flights, seen, err);
+    if (flights) /* shorter batches where there was no memory */
+        s->text.batch_tokens = tw_flights_batch_tokens(flights);
+    tw_flights_destroy(flights);
+    tw_batches_destroy(config.batches);
     tw_free(text.file_tokens);
     return status;
 }
@@ -179,11 +187,10 @@ static enum tw_status see_corpus(struct tw_job *s, struct tw_layer_obs *obs,
 static enum tw_status observe(struct tw_job *s, struct tw_error *err)
 {
     size_t layers = (size_t)s->model->layers;
-    struct tw_layer_obs *obs = tw_calloc(layers, sizeof *obs);
     struct seen *seen = tw_calloc(layers, sizeof *seen);
     enum tw_status status =
-        obs && seen ? see_corpus(s, obs, seen, err)
-                    : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
+        seen ? see_corpus(s, seen, err)
+             : tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     for (size_t l = 0; l < layers && status == TW_OK; l++) {
         const struct tw_ffn_seen rows = {.rows = seen[l].rows,
                                          .overflow_rows = seen[l].overflow_rows,
@@ -191,13 +198,8 @@ static enum tw_status observe(struct tw_job *s, struct tw_error *err)
         status =
             tw_runner_plan(s->runner, (int64_t)l, &rows, &s->plans[l], err);
     }
-    for (size_t l = 0; l < layers; l++) {
-        if (obs)
-            tw_layer_obs_fini(&obs[l]);
-        if (seen)
-            tw_free(seen[l].nnz);
-    }
-    tw_free(obs);
+    for (size_t l = 0; seen && l < layers; l++)
+        tw_free(seen[l].nnz);
     tw_free(seen);
     return status;
 }

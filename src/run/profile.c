@@ -28,64 +28,26 @@ const struct tw_profile_options tw_profile_defaults = {.db =
                                                        .tolerance = -1,
                                                        .command = ""};
 
-/* Room for a batch of `rows`; a first long sequence makes it grow. */
-static enum tw_status make_room(struct tw_job *s, int64_t rows,
-                                struct tw_error *err)
-{
-    const struct tw_model *model = s->model;
-    if (rows <= s->obs_rows)
-        return TW_OK;
-    enum tw_status status = TW_OK;
-    for (int64_t l = 0; l < model->layers && status == TW_OK; l++) {
-        tw_layer_obs_fini(&s->obs[l]);
-        status =
-            tw_layer_obs_init(&s->obs[l], rows, model->d_ff, s->rules.n_active,
-                              1, s->o->has_magnitudes, err);
-        if (status == TW_OK && tw_job_wants_sets(s))
-            status = tw_layer_obs_want_sets(&s->obs[l], rows, err);
-    }
-    if (status == TW_OK && !s->o->no_loss) {
-        tw_free(s->head.nll);
-        s->head.nll = tw_alloc((size_t)rows, sizeof *s->head.nll);
-        if (!s->head.nll)
-            status = tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-    }
-    s->obs_rows = status == TW_OK ? rows : 0;
-    return status;
-}
-
-static enum tw_status compute(struct tw_job *s, const struct tw_batch *batch,
-                              struct tw_error *err)
-{
-    const struct tw_probes probes = {s->rules.n_active, s->rules.active};
-    struct tw_logits want = {0};
-    enum tw_status status = make_room(s, batch->rows, err);
-    if (status == TW_OK && s->oracle)
-        status = tw_oracle_want(s->oracle, batch, &want.row, &want.rows,
-                                &want.logits, err);
-    if (status == TW_OK)
-        status = tw_runner_batch(s->runner, batch, &probes, s->obs,
-                                 s->o->no_loss ? NULL : &s->head, &want, err);
-    return status;
-}
-
-static enum tw_status record(struct tw_job *s, const struct tw_batch *batch,
+static enum tw_status record(struct tw_job *s, const struct tw_flight *flight,
                              struct tw_error *err)
 {
-    enum tw_status status = tw_profile_add(
-        s->profile, batch, s->obs, s->o->no_loss ? NULL : &s->head, err);
+    const struct tw_batch *batch = &flight->text.batch;
+    const struct tw_head_obs *head = s->o->no_loss ? NULL : &flight->head;
+    double begin = tw_job_clock();
+    enum tw_status status =
+        tw_profile_add(s->profile, batch, flight->obs, head, err);
     if (status == TW_OK && s->ledger)
-        status = tw_ledger_add(s->ledger, batch, s->obs,
-                               s->o->no_loss ? NULL : &s->head, err);
+        status = tw_ledger_add(s->ledger, batch, flight->obs, head, err);
     if (status == TW_OK && s->examples)
-        status = tw_examples_add(s->examples, batch, s->obs, err);
+        status = tw_examples_add(s->examples, batch, flight->obs, err);
     if (s->oracle)
-        tw_oracle_add(s->oracle, batch, s->obs,
-                      s->o->no_loss ? NULL : &s->head);
+        tw_oracle_add(s->oracle, batch, flight->obs, head,
+                      flight->logits.logits);
     int64_t last = batch->seqs - 1;
     s->next_document = batch->document[last];
     s->next_start =
         batch->start[last] + batch->offset[last + 1] - batch->offset[last];
+    s->report->times.record += tw_job_clock() - begin;
     return status;
 }
 
@@ -150,9 +112,10 @@ static enum tw_status stop(struct tw_job *s, const char *why, int64_t rows,
 }
 
 /* The next batch; an error about a document also names its file. */
-static enum tw_status next_batch(struct tw_job *s, struct tw_batch *batch,
-                                 struct tw_error *err)
+static enum tw_status read_text(void *arg, struct tw_batch *batch,
+                                struct tw_error *err)
 {
+    const struct tw_job *s = arg;
     enum tw_status status = tw_batches_next(s->batches, batch, err);
     const char *path = s->corpus.file[tw_batches_file(s->batches)].path;
     if (status != TW_OK && err && strncmp(err->text, "document ", 9) == 0)
@@ -160,27 +123,37 @@ static enum tw_status next_batch(struct tw_job *s, struct tw_batch *batch,
     return status;
 }
 
+static enum tw_status open_flights(struct tw_job *s, struct tw_error *err)
+{
+    enum tw_status status =
+        tw_batches_create(&s->text_again.documents, &s->text, &s->batches, err);
+    struct tw_flights_config config = tw_job_flights(s);
+    config.batches = s->batches;
+    config.read = read_text;
+    config.arg = s;
+    config.probes = (struct tw_probes){s->rules.n_active, s->rules.active};
+    config.has_loss = !s->o->no_loss;
+    config.has_magnitudes = s->o->has_magnitudes;
+    config.has_sets = tw_job_wants_sets(s);
+    config.has_logits = s->oracle && tw_oracle_has_logits(s->oracle);
+    return status == TW_OK ? tw_flights_create(&config, &s->flights, err)
+                           : status;
+}
+
+/* Batch by batch: whatever is stored is of whole batches, those before it
+ * included. */
 static enum tw_status count(struct tw_job *s, double begin,
                             struct tw_error *err)
 {
-    struct tw_profile_times *times = &s->report->times;
-    struct tw_batch batch;
     int64_t rows = 0;
     enum tw_status status = TW_OK;
     while (status == TW_OK) {
-        double t0 = tw_job_clock();
-        status = next_batch(s, &batch, err);
-        double t1 = tw_job_clock();
-        times->text += t1 - t0;
-        if (status != TW_OK || batch.rows == 0)
+        struct tw_flight *flight;
+        status = tw_flights_next(s->flights, &flight, err);
+        if (status != TW_OK || !flight)
             break;
-        status = compute(s, &batch, err);
-        double t2 = tw_job_clock();
-        times->compute += t2 - t1;
-        if (status == TW_OK)
-            status = record(s, &batch, err);
-        times->record += tw_job_clock() - t2;
-        rows += batch.rows;
+        status = record(s, flight, err);
+        rows += flight->text.batch.rows;
         if (status != TW_OK)
             break;
         report_progress(s, begin, rows);
@@ -193,6 +166,17 @@ static enum tw_status count(struct tw_job *s, double begin,
             status = checkpoint(s, err);
     }
     return status;
+}
+
+static void report_times(struct tw_job *s)
+{
+    struct tw_profile_times *to = &s->report->times;
+    struct tw_flights_times times;
+    tw_flights_times(s->flights, &times);
+    to->text = times.text;
+    to->compute = times.compute;
+    if (times.device > 0 && times.span > 0)
+        to->device_busy = times.device / times.span;
 }
 
 /* What --strict refuses of a complete run, from what is stored, so that a
@@ -251,11 +235,7 @@ static enum tw_status conclude(struct tw_job *s, struct tw_error *err)
 static enum tw_status prepare(struct tw_job *s, struct tw_error *err)
 {
     const struct tw_model *model = s->model;
-    const struct tw_runner_config config = {
-        .ops = {.threads = s->o->threads, .device = s->o->device},
-        .max_rows = s->o->batch_tokens};
-    enum tw_status status =
-        tw_runner_create(s->model, s->ops, &config, &s->runner, err);
+    enum tw_status status = tw_job_open_runner(s, s->o->batch_tokens, err);
     if (status == TW_OK && s->oracle)
         status = tw_oracle_prepare(s->oracle, model->layers, model->d_ff,
                                    model->vocab, err);
@@ -287,11 +267,12 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
         return status;
     s->text.from_document = s->next_document;
     s->text.from_start = s->next_start;
-    status =
-        tw_batches_create(&s->text_again.documents, &s->text, &s->batches, err);
+    status = open_flights(s, err);
     s->last_checkpoint = tw_job_clock();
-    if (status == TW_OK)
+    if (status == TW_OK) {
         status = count(s, begin, err);
+        report_times(s);
+    }
     if (status == TW_OK)
         status = conclude(s, err);
     if (status != TW_OK && status != TW_ERR_STOPPED && s->run &&
@@ -309,7 +290,8 @@ enum tw_status tw_profile_run(const struct tw_profile_options *options,
     if (resolved.threads <= 0)
         resolved.threads = tw_threads_available();
     *report = (struct tw_profile_report){.mean_nll = NAN,
-                                         .is_stored = !options->is_dry_run};
+                                         .is_stored = !options->is_dry_run,
+                                         .times.device_busy = NAN};
     struct tw_job job = {.o = &resolved, .report = report};
     double begin = tw_job_clock();
     struct tw_error own = {0};

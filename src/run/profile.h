@@ -64,6 +64,8 @@ extern const struct tw_profile_options tw_profile_defaults;
 /* Where the time went, seconds. */
 struct tw_profile_times {
     double load, text, compute, record, checkpoint, total;
+    double device_busy; /* share of the time between the first batch and the
+                         * last, on the backend's clock; NaN: not known */
     int checkpoints;
 };
 

@@ -62,6 +62,11 @@ void tw_batches_destroy(struct tw_batches *batches)
     tw_free(batches);
 }
 
+void tw_batches_resize(struct tw_batches *batches, int64_t batch_tokens)
+{
+    batches->options.batch_tokens = batch_tokens;
+}
+
 int tw_batches_file(const struct tw_batches *batches)
 {
     return batches->file;

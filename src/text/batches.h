@@ -70,6 +70,8 @@ TW_MUST_USE enum tw_status tw_batches_create(
 TW_MUST_USE enum tw_status tw_batches_next(struct tw_batches *batches,
                                            struct tw_batch *batch,
                                            struct tw_error *err);
+/* Other batch_tokens (>= 1) from the next batch on: the same sequences. */
+void tw_batches_resize(struct tw_batches *batches, int64_t batch_tokens);
 /* The file of the document read last: for messages. */
 int tw_batches_file(const struct tw_batches *batches);
 void tw_batches_totals(const struct tw_batches *batches,

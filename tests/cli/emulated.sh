@@ -3,6 +3,10 @@
 # program, both paths, and a device that is too small.
 . "${top_srcdir:-.}/tests/cli/lib.sh"
 
+if [ "${TW_EMU_DEVICES:-1}" = 0 ]; then
+    echo "skipped: TW_EMU_DEVICES is 0"
+    exit 77
+fi
 TWELLSCOPE_LIBDIR=${tw%/twellscope}/tests/emu
 TW_EMU_MULTIPROCESSORS=2
 export TWELLSCOPE_LIBDIR TW_EMU_MULTIPROCESSORS

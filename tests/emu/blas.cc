@@ -250,7 +250,19 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wish,
                                                                  : CUBLAS_STATUS_SUCCESS;
 }
 
-/* Two algorithms, which are the same. */
+/* Two algorithms, the first of which (of real ones) splits its sums: whoever wants
+ * a row's bits to be the same in every batch takes the other. */
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    void *value, size_t bytes, size_t *)
+{
+    int32_t splits = algo->data[0] ? 1 : 2, scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
+    if (bytes != sizeof splits)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(value, attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? &splits : &scheme, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,

@@ -51,8 +51,18 @@ typedef enum {
 } cublasLtMatrixLayoutAttribute_t;
 typedef enum {
     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
-    CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3
+    CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 } cublasLtMatmulPreferenceAttributes_t;
+
+typedef enum { CUBLASLT_REDUCTION_SCHEME_NONE } cublasLtReductionScheme_t;
+typedef enum {
+    CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
+    CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3
+} cublasLtMatmulAlgoConfigAttributes_t;
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct emu_lt_desc *cublasLtMatmulDesc_t;
@@ -100,15 +110,17 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t wish, int room,
     cublasLtMatmulHeuristicResult_t list[], int *count);
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
-                              cublasLtMatmulDesc_t desc, const void *alpha,
-                              const void *a, cublasLtMatrixLayout_t a_layout,
-                              const void *b, cublasLtMatrixLayout_t b_layout,
-                              const void *beta, const void *c,
-                              cublasLtMatrixLayout_t c_layout, void *d,
-                              cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *algo, void *workspace,
-                              size_t workspace_bytes, cudaStream_t stream);
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
+    const cublasLtMatmulAlgo_t *algo,
+    cublasLtMatmulAlgoConfigAttributes_t attribute, void *value, size_t bytes,
+    size_t *written);
+cublasStatus_t cublasLtMatmul(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+    const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+    cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+    cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+    const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes,
+    cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -28,6 +28,11 @@ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
     emu::multiply(d, a, b0, b1, T == TW_F16);
 }
 
+inline void load_blocks_turned(uint32_t address, uint32_t (&v)[4])
+{
+    emu::load_matrices(address, v, true);
+}
+
 } // namespace mma
 
 #endif

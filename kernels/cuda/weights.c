@@ -1,0 +1,177 @@
+/* Weights on the device: matrices as the context's type, and the small vectors
+ * (norms, biases, frequencies) that calls name by their place in host memory:
+ * each is copied once. */
+#include <config.h>
+
+#include "kernels/cuda/context.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* One stored row as `type`. */
+static void narrow_row(uint16_t *out, enum tw_dtype type,
+                       const struct tw_matrix *m, int64_t row, float *wide)
+{
+    size_t n = (size_t)m->cols, size = tw_dtype_size(m->dtype);
+    const char *from = (const char *)m->data + (size_t)row * n * size;
+    if (m->dtype == type) {
+        memcpy(out, from, n * size);
+        return;
+    }
+    tw_widen(wide, from, m->dtype, n);
+    twp_narrow(out, wide, type, n);
+}
+
+enum tw_status twp_matrix_load(const struct tw_matrix *m, enum tw_dtype type,
+                               int64_t stride, void **out, struct tw_error *err)
+{
+    if (!m->data)
+        return TW_OK;
+    uint16_t *host = tw_calloc((size_t)(m->rows * stride), sizeof *host);
+    float *wide = tw_alloc((size_t)m->cols, sizeof *wide);
+    enum tw_status status = TW_OK;
+    if (!host || !wide) {
+        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory for weights");
+        goto out;
+    }
+    for (int64_t r = 0; r < m->rows; r++)
+        narrow_row(host + r * stride, type, m, r, wide);
+    size_t bytes = (size_t)(m->rows * stride) * sizeof *host;
+    status = twp_device_alloc(out, bytes, err);
+    if (status == TW_OK)
+        status = twp_cuda_check(
+            cudaMemcpy(*out, host, bytes, cudaMemcpyHostToDevice), "weights",
+            err);
+out:
+    tw_free(wide);
+    tw_free(host);
+    return status;
+}
+
+enum tw_status twp_cuda_weight_load(void *ctx, const struct tw_matrix *matrix,
+                                    struct tw_weight **weight,
+                                    struct tw_error *err)
+{
+    struct twp_cuda *cuda = ctx;
+    struct tw_weight *w = tw_calloc(1, sizeof *w);
+    if (!w)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a weight");
+    w->rows = matrix->rows;
+    w->cols = matrix->cols;
+    enum tw_status status =
+        twp_matrix_load(matrix, cuda->type, matrix->cols, &w->data, err);
+    if (status == TW_OK)
+        *weight = w;
+    else
+        twp_cuda_weight_free(ctx, w);
+    return status;
+}
+
+void twp_cuda_weight_free(void *ctx, struct tw_weight *weight)
+{
+    (void)ctx;
+    if (!weight)
+        return;
+    twp_device_free(weight->data);
+    tw_free(weight);
+}
+
+/* `count` numbers as fp32 or 16 bits to the device. */
+static enum tw_status send_vector(struct twp_vector *v, struct tw_error *err)
+{
+    size_t n = (size_t)v->count, size = tw_dtype_size(v->type);
+    float *wide = tw_alloc(n, sizeof *wide);
+    uint16_t *narrow = tw_alloc(n, sizeof *narrow);
+    enum tw_status status = TW_OK;
+    if (!wide || !narrow) {
+        status = tw_error_set(err, TW_ERR_NOMEM, "out of memory for a vector");
+        goto out;
+    }
+    tw_widen(wide, v->host, v->from, n);
+    if (v->type != TW_F32)
+        twp_narrow(narrow, wide, v->type, n);
+    status = twp_device_alloc(&v->device, n * size, err);
+    if (status == TW_OK)
+        status = twp_cuda_check(
+            cudaMemcpy(v->device,
+                       v->type == TW_F32 ? (void *)wide : (void *)narrow,
+                       n * size, cudaMemcpyHostToDevice),
+            "a vector", err);
+out:
+    tw_free(narrow);
+    tw_free(wide);
+    return status;
+}
+
+static enum tw_status add_vector(struct twp_cuda *cuda,
+                                 const struct twp_vector *wanted,
+                                 struct tw_error *err)
+{
+    void *array = cuda->vector;
+    if (tw_grow(&array, &cuda->vector_room, cuda->vectors + 1,
+                sizeof *cuda->vector) != 0)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for vectors");
+    cuda->vector = array;
+    struct twp_vector *v = &cuda->vector[cuda->vectors];
+    *v = *wanted;
+    enum tw_status status = send_vector(v, err);
+    if (status == TW_OK)
+        cuda->vectors++;
+    else
+        twp_device_free(v->device);
+    return status;
+}
+
+static enum tw_status find_vector(struct twp_cuda *cuda,
+                                  const struct twp_vector *wanted,
+                                  const void **out, struct tw_error *err)
+{
+    *out = NULL;
+    if (!wanted->host)
+        return TW_OK;
+    for (size_t i = 0; i < cuda->vectors; i++) {
+        const struct twp_vector *v = &cuda->vector[i];
+        if (v->host == wanted->host && v->type == wanted->type &&
+            v->from == wanted->from && v->count == wanted->count) {
+            *out = v->device;
+            return TW_OK;
+        }
+    }
+    enum tw_status status = add_vector(cuda, wanted, err);
+    if (status == TW_OK)
+        *out = cuda->vector[cuda->vectors - 1].device;
+    return status;
+}
+
+enum tw_status twp_vector_of(struct twp_cuda *cuda,
+                             const struct tw_matrix *vector, enum tw_dtype type,
+                             const void **out, struct tw_error *err)
+{
+    const struct twp_vector wanted = {.host = vector->data,
+                                      .from = vector->dtype,
+                                      .type = type,
+                                      .count = vector->rows * vector->cols};
+    return find_vector(cuda, &wanted, out, err);
+}
+
+enum tw_status twp_floats_of(struct twp_cuda *cuda, const float *host,
+                             int64_t count, const float **out,
+                             struct tw_error *err)
+{
+    const struct twp_vector wanted = {
+        .host = host, .from = TW_F32, .type = TW_F32, .count = count};
+    const void *found = NULL;
+    enum tw_status status = find_vector(cuda, &wanted, &found, err);
+    *out = found;
+    return status;
+}
+
+void twp_vectors_fini(struct twp_cuda *cuda)
+{
+    for (size_t i = 0; i < cuda->vectors; i++)
+        twp_device_free(cuda->vector[i].device);
+    tw_free(cuda->vector);
+    cuda->vector = NULL;
+    cuda->vectors = cuda->vector_room = 0;
+}

@@ -1,0 +1,67 @@
+#!/bin/sh
+# A whole model on the cuda backend, on the emulated device (tests/emu): within
+# the bound between backends of the CPU's counts, and the same for every batch,
+# order of the device's threads, shard and capability's two paths.
+. "${top_srcdir:-.}/tests/cli/lib.sh"
+
+if [ "${TW_EMU_DEVICES:-1}" = 0 ]; then
+    echo "skipped: TW_EMU_DEVICES is 0"
+    exit 77
+fi
+TWELLSCOPE_LIBDIR=${tw%/twellscope}/tests/emu
+TW_EMU_MULTIPROCESSORS=2
+export TWELLSCOPE_LIBDIR TW_EMU_MULTIPROCESSORS
+python3 "$top/tests/cli/make_corpus.py" 12 60 3 c.jsonl
+options="-m $tiny -f c.jsonl -c 96 --active hidden --active abs:0.1 --per-token"
+profile() { # NAME BACKEND DB OPTION...
+    name=$1 backend=$2 db=$3
+    shift 3
+    "$tw" profile $options --name "$name" --backend "$backend" --db "$db" "$@" >/dev/null 2>err.txt
+}
+one() { # SQL: the one number
+    sql m.sqlite "$1" | tail -n 1
+}
+
+claim "the cpu counts" profile cpu cpu m.sqlite
+claim "the device counts" profile cuda cuda m.sqlite -b 512
+equal "it computes in bfloat16" "$(one "SELECT compute_dtype || backend FROM run_info
+    WHERE run = 'cuda'")" bfloat16cuda
+far=$(one "SELECT max(abs(a.mean_nnz / b.mean_nnz - 1)) < 0.003 FROM layer_stats a
+    JOIN layer_stats b USING (layer) WHERE a.run = 'cpu' AND b.run = 'cuda'")
+equal "layer totals within 0.3 %" "$far" 1
+near=$(one "SELECT avg(abs(a.nnz - b.nnz) <= 4) >= 0.995 FROM token_activity a
+    JOIN token_activity b USING (active, sequence, position, layer)
+    WHERE a.run = 'cpu' AND b.run = 'cuda'")
+equal "99.5 % of a token's counts within 4" "$near" 1
+equal "the loss within 0.002" "$(one "SELECT abs(a.mean_nll - b.mean_nll) < 0.002 FROM run_info a
+    JOIN run_info b WHERE a.run = 'cpu' AND b.run = 'cuda'")" 1
+equal "every row was counted" "$(one "SELECT count(*) FROM (SELECT DISTINCT tokens FROM
+    layer_stats)")" 1
+
+counts() { # DB FILE
+    for query in "SELECT layer, active, mean_nnz, min_nnz, max_nnz, mean_l1 FROM all_layer_stats" \
+        "SELECT layer, active, neuron, fired, first_fired, last_fired FROM all_neuron_stats" \
+        "SELECT sequence, position, layer, nnz, l1, nll_next FROM token_activity" \
+        "SELECT * FROM tile_histogram"; do
+        sql "$1" "$query WHERE run = 'cuda'"
+    done | sort >"$2"
+}
+counts m.sqlite want.txt
+claim "with small batches" profile cuda cuda b.sqlite -b 64
+counts b.sqlite got.txt
+same "the same counts" want.txt got.txt
+TW_EMU_ORDER=7 TW_EMU_MULTIPROCESSORS=3
+export TW_EMU_ORDER
+claim "threads in another order" profile cuda cuda o.sqlite -b 200
+counts o.sqlite got.txt
+same "the same counts whatever the order" want.txt got.txt
+unset TW_EMU_ORDER
+for i in 0 1; do
+    claim "shard $i" profile cuda cuda p$i.sqlite --shard $i/2
+done
+claim "merged" "$tw" merge -o p.sqlite p0.sqlite p1.sqlite
+counts p.sqlite got.txt
+same "the same counts of two shards" want.txt got.txt
+refused "no such device" 1 "there is no device 3" \
+    "$tw" profile $options --backend cuda --device 3 --db x.sqlite
+finish
