@@ -50,7 +50,7 @@ tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
 tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_attention_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
-	tests/ops_fixture.h tests/tw_check.h
+	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_emu_ops_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_ops_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \
