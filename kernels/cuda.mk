@@ -8,7 +8,7 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/hidden_stage.cuh \
 	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh %reldir%/cuda/rows16.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
-	%reldir%/cuda/pack_rows.cuh \
+	%reldir%/cuda/pack_groups.cuh %reldir%/cuda/pack_rows.cuh \
 	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 # tests/emu.mk builds these too.

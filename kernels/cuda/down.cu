@@ -88,7 +88,7 @@ __device__ __forceinline__ void move_rows(const DownParams &p, uint32_t staged, 
 /* The tile's share of its rows: each tile beside it takes others, so that no
  * block's spare warps fall behind. */
 __device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram,
-                                         const Schedule &at, int rows)
+                                         const Schedule<> &at, int rows)
 {
     int first = at.row_tile * TILE_M, end = min(first + TILE_M, rows);
     for (int r = first + at.column_tile + at.columns * (threadIdx.x / 32 - 1); r < end;
@@ -109,11 +109,11 @@ __device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_
 }
 
 __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint32_t *histogram,
-                                     Schedule at, int rows)
+                                     Schedule<> at, int rows)
 {
     bool has_tiles = p.counts.is_on && p.count;
     for (bool is_first = true; at.has(); is_first = false) {
-        Schedule last = at;
+        Schedule<> last = at;
         if (!is_first)
             at.next();
         for (int half = 0; half < 2; half++) {
@@ -149,7 +149,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     int rows = p.rows.actual ? *p.rows.actual : p.rows.rows;
     if (rows <= p.least)
         return;
-    Schedule at(rows, (p.d + TILE_N - 1) / TILE_N);
+    Schedule<> at(rows, (p.d + TILE_N - 1) / TILE_N);
     for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
         histogram[i] = 0;
     start(smem);

@@ -18,7 +18,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     int rows = actual_rows(p.rows);
     if (rows == 0)
         return;
-    Schedule at(rows, (p.cols + COLS - 1) / COLS);
+    Schedule<> at(rows, (p.cols + COLS - 1) / COLS);
     start(smem);
     if (threadIdx.x < 128) {
         hopper::registers_down<LOW>();

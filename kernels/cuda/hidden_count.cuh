@@ -180,7 +180,7 @@ __device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, uin
 }
 
 template <bool GATED, Mode MODE>
-__device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t sums, Schedule at,
+__device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t sums, Schedule<> at,
                                      int rows)
 {
     constexpr int HALF_BYTES = Plan<GATED, MODE>::HALF_BYTES;

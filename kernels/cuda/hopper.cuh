@@ -376,6 +376,18 @@ __device__ __forceinline__ float reciprocal_ftz(float x) // within 1 ulp
     return result;
 }
 
+/* 1 in each half that isn't 0, which is compared without a sign. */
+__device__ __forceinline__ uint32_t nonzero_halves(uint32_t pair)
+{
+#if __CUDA_ARCH__ >= 900
+    uint32_t flags;
+    asm("min.u16x2 %0, %1, %2;" : "=r"(flags) : "r"(pair), "r"(0x00010001u));
+    return flags;
+#else
+    return (((pair & 0x7fff7fffu) + 0x7fff7fffu) | pair) >> 15 & 0x00010001u;
+#endif
+}
+
 /* Rounds two to type T, the first in the lower half. */
 template <enum tw_dtype T> __device__ __forceinline__ uint32_t round_pair(float low, float high)
 {

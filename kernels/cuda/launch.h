@@ -143,6 +143,7 @@ struct twp_pack_args {
     struct twp_packed out;
     const struct twp_def *apply; /* a gate-abs: what isn't active is 0, and the
                                   * pattern is what is; or NULL */
+    int form; /* 0: the fastest known; tests try others */
 };
 
 TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
@@ -215,6 +216,7 @@ struct twp_hidden_args {
     uint32_t *count;             /* count words to write, or NULL; by list */
     float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;
+    int form; /* as pack's */
 };
 
 TW_MUST_USE enum tw_status tw_launch_hidden(const struct twp_device *device,

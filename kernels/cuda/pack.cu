@@ -30,6 +30,7 @@
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
+#include "kernels/cuda/pack_groups.cuh"
 #include "kernels/cuda/pack_rows.cuh"
 #include "kernels/cuda/product.cuh"
 
@@ -39,6 +40,17 @@ using namespace product;
 using namespace packing;
 
 constexpr int STAGES = 3;
+
+/* Beside product.cuh's forms: rows are packed in groups (pack_groups.cuh). */
+constexpr int GROUPS = 16;
+template <int FORM> struct Registers { // of a helper and of a multiplying thread
+    static constexpr int LOW = FORM & GROUPS ? 56 : REGISTERS_LOW;
+    static constexpr int HIGH = FORM & GROUPS ? 224 : REGISTERS_HIGH;
+    static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
+};
+#ifndef TW_PACK_FORM
+#define TW_PACK_FORM 0
+#endif
 static_assert(TILE_N * 2 == ROW_BYTES, "a staged row");
 
 struct PackParams {
@@ -97,17 +109,25 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged,
 }
 
 /* Warps 1-3: both halves of every tile. */
-template <int ACT, enum tw_dtype T>
-__device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged, Schedule at)
+template <int ACT, enum tw_dtype T, int FORM>
+__device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
+                                           Schedule<(FORM & TAIL) != 0> at)
 {
+    constexpr int STEP = HELPERS / 32;
+    int warp = threadIdx.x / 32 - 1;
     for (; at.has(); at.next()) {
-        uint32_t valid = columns_of_lane(p.out.cols - at.column_tile * TWP_TILE);
-        for (int half = 0; half < 2; half++) {
-            int row = at.row_tile * TILE_M + half * HALF_ROWS;
+        int columns = p.out.cols - at.column_tile * TWP_TILE;
+        uint32_t valid = columns_of_lane(columns);
+        for (int half = 0; half < at.halves(); half++) {
+            int row = at.row() + half * HALF_ROWS, rows = min(HALF_ROWS, p.rows - row);
+            uint32_t half_tile = staged + half * HALF_ROWS * ROW_BYTES;
             hopper::named_sync(STAGED + half, HANDOVER);
-            pack_tile<ACT, T, HELPERS / 32, 2>(p.out, staged + half * HALF_ROWS * ROW_BYTES, row,
-                                            min(HALF_ROWS, p.rows - row), at.column_tile, valid,
-                                            threadIdx.x / 32 - 1);
+            if ((FORM & GROUPS) && rows == HALF_ROWS && columns >= TWP_TILE)
+                pack_groups<ACT, T, STEP>(p.out, half_tile, row, at.column_tile,
+                                          (warp + 2 * half) % STEP); // 16 groups a half
+            else
+                pack_tile<ACT, T, STEP, 2>(p.out, half_tile, row, rows, at.column_tile, valid,
+                                           warp);
             __syncwarp();
             if (at.has_next())
                 hopper::named_arrive(TAKEN + half, HANDOVER);
@@ -115,16 +135,22 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
     }
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM>
 __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<STAGES> &smem,
-                                               Schedule at)
+                                               Schedule<(FORM & TAIL) != 0> at)
 {
-    int half = threadIdx.x / 128 - 1;
+    int half = half_of_thread<FORM>();
     uint32_t staged = smem.staged + half * HALF_ROWS * ROW_BYTES;
     Ring<STAGES> ring;
     for (bool is_first = true; at.has(); at.next(), is_first = false) {
         float d[128];
-        multiply_tile<T>(d, smem, ring, half, p.steps);
+        if (half >= at.halves()) { // a half tile is the last
+            skip_tile(smem, ring, p.steps);
+            if (!is_first)
+                hopper::named_sync(TAKEN + half, HANDOVER);
+            continue;
+        }
+        multiply_tile<T, FORM>(d, smem, ring, half, p.steps, at.is_half());
         if (!is_first)
             hopper::named_sync(TAKEN + half, HANDOVER);
         stage_half<ACT, HAS_BIAS, T>(d, staged, p, at.column_tile * TILE_N);
@@ -132,47 +158,47 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
     }
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     pack_kernel(const __grid_constant__ PackParams p)
 {
     TW_DYNAMIC_SHARED_ALIGNED(raw, 16);
     Smem<STAGES> smem(raw, STAGED_BYTES);
-    Schedule at(p.rows, p.out.tiles);
+    Schedule<(FORM & TAIL) != 0> at(p.rows, p.out.tiles);
     if (threadIdx.x == 0) {
         hopper::map_prefetch(&p.x);
         hopper::map_prefetch(&p.w);
     }
     start(smem);
     if (threadIdx.x < 128) {
-        hopper::registers_down<REGISTERS_LOW>();
+        hopper::registers_down<Registers<FORM>::LOW>();
         if (threadIdx.x == 0) {
             Ring<STAGES> ring;
             for (; at.has(); at.next())
-                load_tile(smem, ring, &p.x, &p.w, at.row_tile * TILE_M,
+                load_tile(smem, ring, &p.x, &p.w, at.row(),
                           at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
                           at.rank);
         } else if (threadIdx.x >= 32) {
-            pack_tiles<ACT, T>(p, smem.staged, at);
+            pack_tiles<ACT, T, FORM>(p, smem.staged, at);
         }
         __syncwarp();
     } else {
-        hopper::registers_up<REGISTERS_HIGH>();
-        multiply_tiles<ACT, HAS_BIAS, T>(p, smem, at);
+        hopper::registers_up<Registers<FORM>::HIGH>();
+        multiply_tiles<ACT, HAS_BIAS, T, FORM>(p, smem, at);
     }
     common::let_next_start();
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM = TW_PACK_FORM>
 enum tw_status launch(const struct twp_device *device, const PackParams &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS, T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    return common::launch_plain<CLUSTER>("pack", pack_kernel<ACT, HAS_BIAS, T>, blocks, THREADS,
+    return common::launch_plain<CLUSTER>("pack", pack_kernel<ACT, HAS_BIAS, T, FORM>, blocks, THREADS,
                                          bytes, stream, err, p);
 }
 
@@ -182,6 +208,29 @@ enum tw_status launch_act(const struct twp_device *device, const PackParams &p,
 {
     return p.bias ? launch<ACT, true, T>(device, p, stream, err)
                   : launch<ACT, false, T>(device, p, stream, err);
+}
+
+/* relu in bf16 without a bias in every form, for the program that times them. */
+enum tw_status launch_form(const struct twp_device *device, const PackParams &p, int form,
+                           cudaStream_t stream, struct tw_error *err)
+{
+    switch (form) {
+#define FORM(n)                                                                                    \
+    case n:                                                                                        \
+        return launch<TW_ACT_RELU, false, TW_BF16, n>(device, p, stream, err)
+        FORM(LEAD);
+        FORM(TAIL);
+        FORM(LEAN);
+        FORM(GROUPS);
+        FORM(GROUPS | LEAD);
+        FORM(GROUPS | TAIL);
+        FORM(GROUPS | TAIL | LEAN);
+        FORM(GROUPS | TAIL | LEAD);
+        FORM(GROUPS | TAIL | LEAD | LEAN);
+#undef FORM
+    default:
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of pack", form);
+    }
 }
 
 template <enum tw_dtype T>
@@ -215,6 +264,8 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
                     args->apply ? args->apply->threshold : args->activation.arg,
                     args->activation.act, args->activation.arg, args->out, args->apply != NULL};
     enum tw_act act = args->activation.act;
+    if (args->form && act == TW_ACT_RELU && args->type == TW_BF16 && !args->bias && !args->apply)
+        return launch_form(device, p, args->form, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, stream, err)
                                 : launch_type<TW_BF16>(device, p, act, stream, err);
 }

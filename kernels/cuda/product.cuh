@@ -34,9 +34,16 @@ constexpr int REGISTERS_LOW = 40, REGISTERS_HIGH = 232;
 static_assert(128 * REGISTERS_LOW + 256 * REGISTERS_HIGH <= 65536, "register file");
 static_assert(A_BYTES % ALIGN == 0 && B_BYTES % (2 * ALIGN) == 0, "swizzled tiles");
 
-/* Named barriers: one pair a consumer warpgroup. */
-constexpr int STAGED = 1, TAKEN = 3;
+/* Named barriers: one pair a consumer warpgroup; one between the two. */
+constexpr int STAGED = 1, TAKEN = 3, LEADING = 6;
 constexpr int HANDOVER = 128 + HELPERS;
+
+/* Forms of a kernel, or'ed; same results. LEAD, LEAD_2: the first consumer
+ * warpgroup begins every tile one step (two) before the second, so that one's
+ * epilogue stands beside the other's products. TAIL: tiles of a last round that
+ * would leave half of the clusters idle are cut into halves of rows. LEAN: operand
+ * addresses are kept per warp, not per thread. */
+enum Form { PLAIN_FORM = 0, LEAD = 1, LEAD_2 = 2, TAIL = 4, LEAN = 8 };
 
 constexpr int smem_bytes(int stages, int staged_bytes)
 {
@@ -73,18 +80,32 @@ template <int STAGES> struct Ring {
     }
 };
 
-/* The tiles of this block, one after another. */
-struct Schedule {
+/* The tiles of this block, one after another. HALVES: the last ones may be half
+ * tiles, of 64 rows, which the first warpgroup multiplies. */
+template <bool HALVES = false> struct Schedule {
     int pairs, columns, total, index, step;
     uint32_t rank;
     int row_tile, column_tile;
+    int whole; // tiles before the first half tile; where HALVES
 
     __device__ Schedule(int rows, int column_tiles)
         : pairs((rows + CLUSTER * TILE_M - 1) / (CLUSTER * TILE_M)), columns(column_tiles),
           total(pairs * column_tiles), index(blockIdx.x / CLUSTER), step(gridDim.x / CLUSTER),
           rank(hopper::cluster_rank())
     {
+        if (HALVES) {
+            int rest = total % step;
+            whole = 2 * rest <= step ? total - rest : total;
+            total += total - whole;
+        }
         place();
+    }
+    __device__ bool is_half() const { return HALVES && index >= whole; }
+    __device__ int halves() const { return is_half() ? 1 : 2; }
+    /* This block's first row of the tile. */
+    __device__ int row() const
+    {
+        return row_tile * TILE_M + (is_half() ? (int)rank * HALF_ROWS : 0);
     }
     __device__ bool has() const { return index < total; }
     __device__ bool has_next() const { return index + step < total; }
@@ -95,12 +116,14 @@ struct Schedule {
     }
     __device__ void place()
     {
-        int first = index / (GROUP * columns) * GROUP;
-        int within = index - first * columns;
+        int tile = is_half() ? whole + (index - whole) / 2 : index;
+        int first = tile / (GROUP * columns) * GROUP;
+        int within = tile - first * columns;
         int height = min(GROUP, pairs - first);
         if (height < 1)
             return;
-        row_tile = (first + within % height) * CLUSTER + rank;
+        row_tile = (first + within % height) * CLUSTER +
+                   (is_half() ? (index - whole) % 2 : (int)rank);
         column_tile = within / height;
     }
 };
@@ -142,12 +165,25 @@ template <int STAGES> __device__ __forceinline__ void release(const Smem<STAGES>
         hopper::barrier_arrive(smem.empty + 8 * stage, thread);
 }
 
-/* d = this warpgroup's 64 rows of the tile. */
-template <enum tw_dtype T, int STAGES>
-__device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
-                                              Ring<STAGES> &ring, int half, int steps)
+/* This consumer warpgroup's number, 0 or 1. */
+template <int FORM> __device__ __forceinline__ int half_of_thread()
 {
+    int half = threadIdx.x / 128 - 1;
+    return FORM & LEAN ? __shfl_sync(0xffffffffu, half, 0) : half;
+}
+
+/* d = this warpgroup's 64 rows of the tile. Where there are few steps the leading
+ * warpgroup could lap the other, so it doesn't lead. */
+template <enum tw_dtype T, int FORM = PLAIN_FORM, int STAGES>
+__device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
+                                              Ring<STAGES> &ring, int half, int steps,
+                                              bool is_alone = false)
+{
+    constexpr int AHEAD = FORM & LEAD_2 ? 2 : 1;
+    bool is_led = (FORM & (LEAD | LEAD_2)) && steps > STAGES && !is_alone;
     int held = -1;
+    if (is_led && half == 1)
+        hopper::named_sync(LEADING, 256);
     for (int k = 0; k < steps; k++, ring.next()) {
         hopper::barrier_wait(smem.full + 8 * ring.stage, ring.parity);
         uint64_t a = hopper::tile_descriptor(smem.a(ring.stage) + half * (A_BYTES / 2));
@@ -157,6 +193,8 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
         for (int i = 0; i < TILE_K / 16; i++)
             hopper::wgmma<T>(d, a + 2 * i, b + 2 * i, k + i > 0);
         hopper::wgmma_commit();
+        if (is_led && half == 0 && k == AHEAD - 1)
+            hopper::named_arrive(LEADING, 256);
         hopper::wgmma_wait<1>();
         if (held >= 0)
             release(smem, held);
@@ -164,6 +202,16 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
     }
     hopper::wgmma_wait<0>();
     release(smem, held);
+}
+
+/* The second warpgroup's part of a half tile: none. */
+template <int STAGES>
+__device__ __forceinline__ void skip_tile(const Smem<STAGES> &smem, Ring<STAGES> &ring, int steps)
+{
+    for (int k = 0; k < steps; k++, ring.next()) {
+        hopper::barrier_wait(smem.full + 8 * ring.stage, ring.parity);
+        release(smem, ring.stage);
+    }
 }
 
 /* Where a thread's store_blocks go in a staged tile of 64 rows of `row_bytes`,

@@ -116,6 +116,10 @@ template <enum tw_dtype T> inline uint32_t round_pair(float low, float high)
     return T == TW_F16 ? (uint32_t)emu::round_f16(high) << 16 | emu::round_f16(low)
                        : (uint32_t)emu::round_bf16(high) << 16 | emu::round_bf16(low);
 }
+inline uint32_t nonzero_halves(uint32_t pair)
+{
+    return (pair >> 16 != 0) << 16 | ((pair & 0xffff) != 0);
+}
 template <enum tw_dtype T> inline uint32_t relu_pair(float low, float high)
 {
     return round_pair<T>(low <= 0 ? 0.0f : low, high <= 0 ? 0.0f : high);
