@@ -15,12 +15,23 @@ __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 }
 
 /* How many values aren't zero. */
-struct Nonzeros {
-    uint32_t total = 0;
+template <int FORM> struct Nonzeros {
+    uint32_t sum = 0; // FLAGS: of even and of odd columns
     __device__ __forceinline__ void add(uint4 v)
     {
-        total += __popc(nonzero_tops(v.x) >> 3 | nonzero_tops(v.y) >> 2 | nonzero_tops(v.z) >> 1 |
-                        nonzero_tops(v.w));
+        constexpr uint32_t BELOW_SIGN = 0x7fff7fff;
+        if (FORM & FLAGS)
+            sum += hopper::nonzero_halves(v.x & BELOW_SIGN) +
+                   hopper::nonzero_halves(v.y & BELOW_SIGN) +
+                   hopper::nonzero_halves(v.z & BELOW_SIGN) +
+                   hopper::nonzero_halves(v.w & BELOW_SIGN);
+        else
+            sum += __popc(nonzero_tops(v.x) >> 3 | nonzero_tops(v.y) >> 2 | nonzero_tops(v.z) >> 1 |
+                          nonzero_tops(v.w));
+    }
+    __device__ __forceinline__ int total() const
+    {
+        return FORM & FLAGS ? (sum & 0xffff) + (sum >> 16) : sum;
     }
 };
 
@@ -47,9 +58,9 @@ __device__ __forceinline__ void store_bits(uint32_t staged, int row, int chunk, 
 
 /* Rows of h out; also their bits (FAST, plain), or how many aren't zero (FAST,
  * gated). */
-template <bool GATED, Mode MODE>
+template <bool GATED, Mode MODE, int FORM>
 __device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int place, int tile,
-                                           int rows, Nonzeros &nonzeros)
+                                           int rows, Nonzeros<FORM> &nonzeros)
 {
     int first = tile * Shape<GATED>::COLS;
     uint16_t *to = p.h + place * p.stride + first;
@@ -128,11 +139,11 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, in
 /* FAST and gated: is `hidden` the pattern in this tile? The one is a part of the
  * other, so their sums tell. All spare warps. */
 template <bool GATED>
-__device__ __forceinline__ bool is_hidden_pattern(uint32_t staged, uint32_t sums,
-                                                  const Nonzeros &nonzeros)
+__device__ __forceinline__ bool is_hidden_pattern(uint32_t staged, uint32_t sums, int nonzeros,
+                                                  int tile_rows)
 {
-    int warp = threadIdx.x / 32 - 1, lane = threadIdx.x % 32, over = -(int)nonzeros.total;
-    for (int row = threadIdx.x - 32; row < TILE_M; row += HELPERS) {
+    int warp = threadIdx.x / 32 - 1, lane = threadIdx.x % 32, over = -nonzeros;
+    for (int row = threadIdx.x - 32; row < tile_rows; row += HELPERS) {
         uint2 n = planes::row_counts<planes::MULTIPLIED>(
             load_row<GATED, FAST, planes::MULTIPLIED>(staged, 0, 0, row));
         over += n.x + n.y;
@@ -149,13 +160,14 @@ __device__ __forceinline__ bool is_hidden_pattern(uint32_t staged, uint32_t sums
 
 template <bool GATED, Mode MODE>
 __device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, uint32_t sums,
-                                           int place, int tile, int rows, const Nonzeros &nonzeros)
+                                           int place, int tile, int rows, int nonzeros,
+                                           int tile_rows)
 {
     constexpr int PARTS = Shape<GATED>::PARTS, STEP = HELPERS / 32;
     constexpr bool IS_COPIED = MODE == FAST && !GATED;
     int planes = p.planes, also = 0, warp = threadIdx.x / 32 - 1;
     if (MODE == FAST && GATED && p.planes > 1) {
-        if (is_hidden_pattern<GATED>(staged, sums, nonzeros)) {
+        if (is_hidden_pattern<GATED>(staged, sums, nonzeros, tile_rows)) {
             also = 1;
         } else {
             for (int half = 0; half < 2; half++) {
@@ -179,21 +191,23 @@ __device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, uin
             count_plane<GATED, MODE, planes::COPIED>(p, staged, place, tile, rows, 1, 1, 0, side);
 }
 
-template <bool GATED, Mode MODE>
-__device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t sums, Schedule<> at,
-                                     int rows)
+template <bool GATED, Mode MODE, int FORM>
+__device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t sums,
+                                     Schedule<(FORM & TAIL) != 0> at, int all_rows)
 {
     constexpr int HALF_BYTES = Plan<GATED, MODE>::HALF_BYTES;
     for (; at.has(); at.next()) {
-        int place = at.row_tile * TILE_M;
-        Nonzeros nonzeros;
-        for (int half = 0; half < 2; half++) {
+        int place = at.row(), tile_rows = at.halves() * HALF_ROWS;
+        int rows = FORM & TAIL ? min(all_rows, place + tile_rows) : all_rows;
+        Nonzeros<FORM> nonzeros;
+        for (int half = 0; half < at.halves(); half++) {
             hopper::named_sync(STAGED + half, HANDOVER);
             write_rows<GATED, MODE>(p, staged + half * HALF_BYTES, place + half * HALF_ROWS,
                                     at.column_tile, rows, nonzeros);
         }
         if (MODE != OFF && p.counts.is_on)
-            count_tile<GATED, MODE>(p, staged, sums, place, at.column_tile, rows, nonzeros);
+            count_tile<GATED, MODE>(p, staged, sums, place, at.column_tile, rows,
+                                    nonzeros.total(), tile_rows);
         __syncwarp();
         for (int half = 0; half < 2 && at.has_next(); half++)
             hopper::named_arrive(TAKEN + half, HANDOVER);

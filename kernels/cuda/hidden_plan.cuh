@@ -17,7 +17,15 @@ enum Mode { OFF, FAST, ANY };
 /* relu, relu2 and fatrelu as such, or what `act` names. */
 enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU, SMOOTH, EVERY };
 
-constexpr int LOW = 88, HIGH = 208; // registers: counting takes more than packing
+/* Beside product.cuh's forms: bits of values that aren't 0 come from flags of halves,
+ * which takes the multiplying threads two instructions a pair for the pattern, and
+ * sums of |h| share their shuffles. */
+constexpr int FLAGS = 16;
+#ifndef TW_HIDDEN_FORM
+#define TW_HIDDEN_FORM 0
+#endif
+
+constexpr int LOW = 104, HIGH = 200; // registers: counting takes more than packing
 constexpr int COUNTING = 5;         // the barrier of the spare warps
 constexpr uint32_t FULL_WARP = 0xffffffffu;
 static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");

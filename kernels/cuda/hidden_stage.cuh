@@ -159,7 +159,43 @@ __device__ __forceinline__ bool publish_l1(const float (&l1)[2][Shape<GATED>::PA
     return __any_sync(FULL_WARP, is_far);
 }
 
-template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
+/* publish_l1 by shuffles that halve what is summed: lane 0 of 4 ends with the first
+ * row's first part, lane 1 with the next row's, lanes 2 and 3 with the other part's
+ * (plain). Each sum is of the same pairs. */
+template <bool GATED, enum tw_dtype T>
+__device__ __forceinline__ bool publish_l1_at_once(const float (&l1)[2][Shape<GATED>::PARTS],
+                                                   const Params &p, int place, int tile, int rows)
+{
+    constexpr float GREATEST = T == TW_F16 ? 65504.0f : 3.38953139e38f;
+    constexpr int PARTS = Shape<GATED>::PARTS;
+    int lane = threadIdx.x % 32, row = place + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    int is_next = lane % 2, part = GATED ? 0 : lane / 2 % 2;
+    float sum[PARTS];
+#pragma unroll
+    for (int i = 0; i < PARTS; i++) {
+        float mine = is_next ? l1[1][i] : l1[0][i], other = is_next ? l1[0][i] : l1[1][i];
+        sum[i] = mine + __shfl_xor_sync(FULL_WARP, other, 1);
+    }
+    float mine = sum[0], other = sum[PARTS - 1];
+    if (!GATED && part) {
+        mine = sum[PARTS - 1];
+        other = sum[0];
+    }
+    mine += __shfl_xor_sync(FULL_WARP, other, 2);
+    row += 8 * is_next;
+    int number = tile * PARTS + part;
+    if ((!GATED || lane % 4 < 2) && row < rows && number < p.parts)
+        p.l1_part[(int64_t)row * p.parts + number] = mine;
+    return __any_sync(FULL_WARP, !(mine <= GREATEST));
+}
+
+/* Bit j + 16 e of a row's word, from flags that were shifted in from j 0 on. */
+__device__ __forceinline__ uint32_t word_of_flags(uint32_t flags)
+{
+    return __byte_perm(__brev(flags), 0, 0x1032);
+}
+
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE, int FORM>
 __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, const Params &p,
                                            int place, int tile, int rows)
 {
@@ -189,7 +225,10 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
             }
             if (!IS_CUT || F == RELU2)
                 pair = hopper::round_pair<T>(low, high);
-            if (MODE == FAST && GATED)
+            if (MODE == FAST && GATED && (FORM & FLAGS))
+                pattern[n % 2] = 2 * pattern[n % 2] +
+                                 hopper::nonzero_halves(IS_CUT ? pair : pair & 0x7fff7fffu);
+            else if (MODE == FAST && GATED)
                 pattern[n % 2] = pattern[n % 2] >> 1 | nonzero_tops(pair, !IS_CUT);
             if (F == EVERY) {
                 low = d[S::UP + v]; // h is made
@@ -210,12 +249,14 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
     if (MODE == FAST && GATED)
         for (int i = 0; i < 2; i++)
             hopper::store_word(plane_row<GATED, MODE>(staged, 0, 0, row + 8 * i) + lane % 4 * 4,
-                               pattern[i]);
+                               FORM & FLAGS ? word_of_flags(pattern[i]) : pattern[i]);
     if (MODE == ANY)
         for (int i = 0; i < p.planes; i++)
             if (p.plane[i].kind == TW_ACTIVE_HIDDEN || p.plane[i].kind == TW_ACTIVE_ABS)
                 mark<GATED, S::UP>(d, p.plane[i], staged, i);
-    if (publish_l1<GATED, T>(l1, p, place, tile, rows))
+    bool is_far = FORM & FLAGS ? publish_l1_at_once<GATED, T>(l1, p, place, tile, rows)
+                               : publish_l1<GATED, T>(l1, p, place, tile, rows);
+    if (is_far)
         find_bad<GATED, T>(p, staged, place, tile, rows);
 }
 

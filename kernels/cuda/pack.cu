@@ -43,11 +43,6 @@ constexpr int STAGES = 3;
 
 /* Beside product.cuh's forms: rows are packed in groups (pack_groups.cuh). */
 constexpr int GROUPS = 16;
-template <int FORM> struct Registers { // of a helper and of a multiplying thread
-    static constexpr int LOW = FORM & GROUPS ? 56 : REGISTERS_LOW;
-    static constexpr int HIGH = FORM & GROUPS ? 224 : REGISTERS_HIGH;
-    static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
-};
 #ifndef TW_PACK_FORM
 #define TW_PACK_FORM 0
 #endif
@@ -171,7 +166,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     }
     start(smem);
     if (threadIdx.x < 128) {
-        hopper::registers_down<Registers<FORM>::LOW>();
+        hopper::registers_down<REGISTERS_LOW>();
         if (threadIdx.x == 0) {
             Ring<STAGES> ring;
             for (; at.has(); at.next())
@@ -183,7 +178,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         __syncwarp();
     } else {
-        hopper::registers_up<Registers<FORM>::HIGH>();
+        hopper::registers_up<REGISTERS_HIGH>();
         multiply_tiles<ACT, HAS_BIAS, T, FORM>(p, smem, at);
     }
     common::let_next_start();

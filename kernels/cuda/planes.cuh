@@ -43,9 +43,8 @@ __device__ __forceinline__ uint32_t transpose(uint32_t v)
 /* 32 columns of a lane's row: number i of 4. */
 template <Layout L> __device__ __forceinline__ uint32_t column_word(uint4 row, int i)
 {
-    uint32_t word[4] = {row.x, row.y, row.z, row.w};
-    if (L == COPIED)
-        return word[i];
+    if (L == COPIED) // no array: its place would be memory
+        return i < 2 ? i ? row.y : row.x : i == 2 ? row.z : row.w;
     int pick = i | (4 + i) << 4; // byte i of each word
     uint32_t low = __byte_perm(row.x, row.y, pick), high = __byte_perm(row.z, row.w, pick);
     return __byte_perm(low, high, 0x5410);

@@ -30,7 +30,7 @@ constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int STAGED_BYTES = TILE_M * TILE_N * 2; // a tile in 16 bits
 constexpr int ALIGN = 1024;          // the swizzle's period
 constexpr int MAX_STAGES = 4;
-constexpr int REGISTERS_LOW = 40, REGISTERS_HIGH = 232;
+constexpr int REGISTERS_LOW = 72, REGISTERS_HIGH = 216;
 static_assert(128 * REGISTERS_LOW + 256 * REGISTERS_HIGH <= 65536, "register file");
 static_assert(A_BYTES % ALIGN == 0 && B_BYTES % (2 * ALIGN) == 0, "swizzled tiles");
 
@@ -181,6 +181,9 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
 {
     constexpr int AHEAD = FORM & LEAD_2 ? 2 : 1;
     bool is_led = (FORM & (LEAD | LEAD_2)) && steps > STAGES && !is_alone;
+    uint64_t first = hopper::tile_descriptor(smem.a(0) + half * (A_BYTES / 2));
+    uint64_t rest = first >> 32 << 32; // the same of all
+    uint32_t first_a = (uint32_t)first, to_b = (A_BYTES - half * (A_BYTES / 2)) / 16;
     int held = -1;
     if (is_led && half == 1)
         hopper::named_sync(LEADING, 256);
@@ -188,10 +191,18 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
         hopper::barrier_wait(smem.full + 8 * ring.stage, ring.parity);
         uint64_t a = hopper::tile_descriptor(smem.a(ring.stage) + half * (A_BYTES / 2));
         uint64_t b = hopper::tile_descriptor(smem.b(ring.stage));
+        uint32_t low_a = first_a + ring.stage * (STAGE_BYTES / 16);
         hopper::wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < TILE_K / 16; i++)
-            hopper::wgmma<T>(d, a + 2 * i, b + 2 * i, k + i > 0);
+        for (int i = 0; i < TILE_K / 16; i++) {
+            if (FORM & LEAN) {
+                a = rest | (low_a + 2 * i);
+                b = rest | (low_a + to_b + 2 * i);
+                hopper::wgmma<T>(d, a, b, k + i > 0);
+            } else {
+                hopper::wgmma<T>(d, a + 2 * i, b + 2 * i, k + i > 0);
+            }
+        }
         hopper::wgmma_commit();
         if (is_led && half == 0 && k == AHEAD - 1)
             hopper::named_arrive(LEADING, 256);
