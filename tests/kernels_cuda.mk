@@ -1,5 +1,6 @@
 # Tests of the cuda backend: exit 77 where there is no GPU.
-EXTRA_DIST += tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
+EXTRA_DIST += tests/bench_cuda.cuh tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
+	tests/bench_forms_cuda.cu scripts/bench_forms_cuda \
 	tests/bench_attention_cuda.cu scripts/bench_attention_cuda \
 	tests/data/cuda_resources.txt
 dist_check_SCRIPTS += tests/check_cuda_resources.sh
@@ -28,7 +29,11 @@ tests_test_cuda_ffn_LDADD = libkernelsref.a libkernelscuda.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) $(CUDA_LIBS) -lstdc++
 endif
 # Not built by default: scripts of their names make and run them.
-EXTRA_PROGRAMS += tests/bench_ffn_cuda tests/bench_attention_cuda
+EXTRA_PROGRAMS += tests/bench_ffn_cuda tests/bench_forms_cuda \
+	tests/bench_attention_cuda
+tests_bench_forms_cuda_SOURCES = tests/bench_forms_cuda.cu
+tests_bench_forms_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
+tests_bench_forms_cuda_LINK = $(tests_bench_ffn_cuda_LINK)
 tests_bench_attention_cuda_SOURCES = tests/bench_attention_cuda.cu
 tests_bench_attention_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
 tests_bench_attention_cuda_LINK = $(tests_bench_ffn_cuda_LINK)

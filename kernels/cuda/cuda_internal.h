@@ -32,6 +32,7 @@ struct tw_ffn {
     int64_t f_stride;         /* f rounded up to 8: rows of h and of down */
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
+    int pack_form, hidden_form;
     void *gate, *up;          /* [f][d]; gate NULL: plain */
     void *down, *down_t;      /* [d][f_stride], [f][d] */
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */

@@ -232,7 +232,8 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
         .stride = ffn->f_stride,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
         .l1_part = call->work.l1_part,
-        .counts = call->counts};
+        .counts = call->counts,
+        .form = ffn->hidden_form};
     return tw_launch_hidden(device, &args, stream, err);
 }
 
@@ -304,7 +305,8 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
         .k = ffn->d,
         .activation = ffn->desc.activation,
         .out = call->work.packed,
-        .apply = ffn->is_applied ? &ffn->apply : NULL};
+        .apply = ffn->is_applied ? &ffn->apply : NULL,
+        .form = ffn->pack_form};
     return tw_launch_pack(device, &args, stream, err);
 }
 
