@@ -22,7 +22,7 @@
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
-#include "kernels/cuda/pack_rows.cuh"
+#include "kernels/cuda/pack_groups.cuh"
 #include "kernels/cuda/product_mma.cuh"
 
 namespace
@@ -31,10 +31,20 @@ namespace
 using namespace product_mma;
 using namespace packing;
 
+/* Forms, or'ed; same results: rows are packed in groups (pack_groups.cuh); stages are
+ * filled by TMA where the device has it. */
+enum Form { GROUPS = 16, BY_TMA = 32 };
+#ifndef TW_PACK_MMA_FORM
+#define TW_PACK_MMA_FORM 0
+#endif
+
 constexpr int AT_ONCE = 4; // rows that a warp packs
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 static_assert(TILE_N == TWP_TILE, "a tile");
+
+/* Before the barriers, so that stages stand at multiples of TMA's swizzle. */
+constexpr int TMA_BYTES = 1024 - BARRIERS;
 
 struct PackParams {
     Operands of;
@@ -44,6 +54,7 @@ struct PackParams {
     float act_arg;
     struct twp_packed out;
     float threshold; // of the applied definition
+    CUtensorMap x, w; // where BY_TMA
 };
 
 template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
@@ -83,20 +94,39 @@ stage_applied(const Sums &d, uint32_t staged, const PackParams &p, int tile)
                            keep_pair<T>(v[i], v[i + 1], p.threshold));
 }
 
-template <enum tw_dtype T, bool IS_APPLIED> __global__ void __launch_bounds__(THREADS, 1)
-    pack_mma_kernel(const __grid_constant__ PackParams p)
+/* A half's 16 rows of this warp, or 4 of its 16 groups. */
+template <int ACT, enum tw_dtype T, int FORM> __device__ __forceinline__ void
+pack_half(const PackParams &p, uint32_t staged, int row, int tile)
 {
-    TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
-    uint32_t memory = hopper::smem_address(raw);
-    int warp = threadIdx.x / 32, half = warp / HALF_WARPS;
-    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
-    Product<false> product(p.of, p.rows, memory, p.out.tiles);
+    int rows = min(HALF_ROWS, p.rows - row), columns = p.out.cols - tile * TWP_TILE;
+    int warp = threadIdx.x / 32 % HALF_WARPS;
+    if ((FORM & GROUPS) && rows == HALF_ROWS && columns >= TWP_TILE)
+        pack_groups<ACT, T, HALF_WARPS>(p.out, staged, row, tile, warp);
+    else
+        pack_tile<ACT, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile,
+                                               columns_of_lane(columns), warp);
+}
+
+template <enum tw_dtype T, bool IS_APPLIED, int FORM> __global__ void
+__launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    constexpr bool TMA = FORM & BY_TMA;
+#else
+    constexpr bool TMA = false;
+#endif
+    TW_DYNAMIC_SHARED(raw);
+    uint32_t memory = hopper::smem_address(raw) + (TMA ? TMA_BYTES : 0);
+    int half = threadIdx.x / 32 / HALF_WARPS;
+    Operands of = p.of;
+    of.map_a = &p.x;
+    of.map_b = &p.w;
+    uint32_t staged = epilogue_memory(of, memory) + half * HALF_BYTES;
+    Product<false, TMA> product(of, p.rows, memory, p.out.tiles);
     for (; product.at.has(); product.next()) {
         Sums d;
-        product.multiply<T>(d);
+        product.template multiply<T>(d);
         int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
-        int rows = min(HALF_ROWS, p.rows - row);
-        uint32_t valid = columns_of_lane(p.out.cols - tile * TWP_TILE);
         product.begin_epilogue();
         if (IS_APPLIED)
             stage_applied<T>(d, staged, p, tile);
@@ -106,22 +136,42 @@ template <enum tw_dtype T, bool IS_APPLIED> __global__ void __launch_bounds__(TH
             stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
         product.sync_half();
         if (!IS_APPLIED && p.act == TW_ACT_RELU2)
-            pack_tile<TW_ACT_RELU2, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
-                                                            warp % HALF_WARPS);
+            pack_half<TW_ACT_RELU2, T, FORM>(p, staged, row, tile);
         else
-            pack_tile<APPLIED, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile, valid,
-                                                       warp % HALF_WARPS);
+            pack_half<APPLIED, T, FORM>(p, staged, row, tile);
     }
 }
 
-template <enum tw_dtype T, bool IS_APPLIED> enum tw_status
+template <enum tw_dtype T, bool IS_APPLIED, int FORM = TW_PACK_MMA_FORM> enum tw_status
 launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
-    cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED>,
+    bool has_tma = device->capability >= 90 && p.of.is_ahead &&
+                   bytes + TMA_BYTES <= device->shared_bytes;
+    if constexpr ((FORM & BY_TMA) != 0)
+        if (!has_tma)
+            return launch<T, IS_APPLIED, FORM & ~BY_TMA>(device, p, stream, err);
+    bytes += FORM & BY_TMA ? TMA_BYTES : 0;
+    cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED, FORM>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED>, device->multiprocessors,
-                                THREADS, bytes, stream, err, p);
+    return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED, FORM>,
+                                device->multiprocessors, THREADS, bytes, stream, err, p);
+}
+
+/* bf16 without an applied definition in every form, for the program that times them. */
+enum tw_status launch_form(const struct twp_device *device, PackParams &p, int form,
+                           cudaStream_t stream, struct tw_error *err)
+{
+    switch (form) {
+    case GROUPS:
+        return launch<TW_BF16, false, GROUPS>(device, p, stream, err);
+    case BY_TMA:
+        return launch<TW_BF16, false, BY_TMA>(device, p, stream, err);
+    case GROUPS | BY_TMA:
+        return launch<TW_BF16, false, GROUPS | BY_TMA>(device, p, stream, err);
+    default:
+        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of portable pack", form);
+    }
 }
 
 template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *device,
@@ -148,7 +198,11 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
                     args->activation.act,
                     args->activation.arg,
                     args->out,
-                    is_applied ? args->apply->threshold : 0};
+                    is_applied ? args->apply->threshold : 0,
+                    common::map_of(args->x),
+                    common::map_of(args->w)};
+    if (args->form && args->type == TW_BF16 && !is_applied)
+        return launch_form(device, p, args->form, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)
                                 : launch_type<TW_BF16>(device, p, is_applied, stream, err);
 }

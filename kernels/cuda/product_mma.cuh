@@ -15,6 +15,8 @@
 #ifndef TW_KERNELS_CUDA_PRODUCT_MMA_CUH
 #define TW_KERNELS_CUDA_PRODUCT_MMA_CUH
 
+#include <type_traits>
+
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/staged.cuh"
@@ -54,6 +56,7 @@ struct Matrix {
 struct Operands {
     Matrix a, b;
     const uint16_t *dual; // as b
+    const CUtensorMap *map_a, *map_b; // in the kernel's parameters; TMA alone
     int k, columns;       // of C: rows of b and of dual
     int stages;
     bool is_ahead; // the epilogue has memory of its own
@@ -193,10 +196,46 @@ template <bool DUAL> struct Feed {
     }
 };
 
+/* The same by TMA, on devices of compute capability 9.0 and later whose memory has
+ * room for ring and epilogue: the warp that is the last to be done with a stage
+ * starts the copy of the one that comes `stages` later, so that no thread waits for
+ * a free stage or spends instructions on it, and the ring is filled during
+ * epilogues too. */
+struct TmaFeed {
+    static constexpr int BOX = 128; // rows of a copy, see twp_map_encode
+    const Operands &of;
+    Raster at;       // the tile of the stage that is filled next
+    int steps, step; // its place there
+
+    __device__ TmaFeed(const Operands &operands, int, Raster raster)
+        : of(operands), at(raster), steps((of.k + TILE_K - 1) / TILE_K), step(0)
+    {
+    }
+    /* All threads; where `is_mine`, that stage is filled. */
+    __device__ __forceinline__ void fill(const Ring &to, bool is_mine)
+    {
+        if (is_mine && at.has()) {
+            uint32_t full = to.full(), tiles = to.tiles();
+            int k = step * TILE_K, column = at.column_tile * TILE_N;
+            hopper::barrier_expect(full, STAGE_BYTES);
+            hopper::tma_load(tiles, of.map_a, full, k, at.row_tile * TILE_M);
+#pragma unroll
+            for (int i = 0; i < TILE_N; i += BOX)
+                hopper::tma_load(tiles + A_BYTES + i * LINE, of.map_b, full, k, column + i);
+        }
+        if (++step == steps) {
+            step = 0;
+            at.next();
+        }
+    }
+};
+static_assert(TILE_M == TmaFeed::BOX && TILE_N % TmaFeed::BOX == 0, "boxes");
+
 /* The product of one tile after another; all threads of the block alike. */
-template <bool DUAL> struct Product {
+template <bool DUAL, bool TMA = false> struct Product {
+    static_assert(!(DUAL && TMA), "a box is of rows below each other");
     Raster at; // the tile
-    Feed<DUAL> feed;
+    std::conditional_t<TMA, TmaFeed, Feed<DUAL>> feed;
     Ring ring, last; // the stage, and the one that is fed during it
     uint32_t a, b;   // this lane's first blocks, in bytes from the stage
     int steps;
@@ -211,14 +250,26 @@ template <bool DUAL> struct Product {
             swizzled(warp % WARPS_N * WARP_N + lane / 16 * 8 + lane % 8, lane / 8 % 2);
         if (threadIdx.x == 0)
             for (int s = 0; s < MAX_STAGES; s++) {
-                mma::barrier_init(memory + s * 8, THREADS);
-                mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
+                mma::barrier_init(memory + s * 8, TMA ? 1 : THREADS);
+                if (TMA)
+                    hopper::store_word(memory + (MAX_STAGES + s) * 8, 0);
+                else
+                    mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
             }
+        if (TMA && threadIdx.x == 0)
+            hopper::barrier_init_fence();
         __syncthreads();
         fill();
     }
     /* The stage after those that are fed is free: feed it. */
     __device__ __forceinline__ void feed_next()
+    {
+        if constexpr (TMA)
+            return;
+        else
+            feed_free();
+    }
+    __device__ __forceinline__ void feed_free()
     {
         mma::barrier_wait(last.empty(), last.parity ^ 1);
         feed.load(last);
@@ -228,8 +279,12 @@ template <bool DUAL> struct Product {
     __device__ void fill()
     {
         last = ring;
-        for (int s = 1; s < ring.stages; s++)
-            feed_next();
+        if constexpr (TMA)
+            for (int s = 0; s < ring.stages; s++, last = last.after())
+                feed.fill(last, threadIdx.x == 0);
+        else
+            for (int s = 1; s < ring.stages; s++)
+                feed_next();
     }
     /* Block i along K of the stage. */
     __device__ __forceinline__ void load(uint32_t (&va)[BLOCKS_M][4],
@@ -247,7 +302,10 @@ template <bool DUAL> struct Product {
     __device__ __forceinline__ void release()
     {
         __syncwarp();
-        if (threadIdx.x % 32 == 0)
+        if constexpr (TMA)
+            feed.fill(ring, threadIdx.x % 32 == 0 &&
+                                hopper::count_in(ring.empty()) % WARPS == WARPS - 1);
+        else if (threadIdx.x % 32 == 0)
             mma::barrier_arrive(ring.empty());
     }
     /* d = this warp's part of the tile. The next block's operands are on their way
@@ -292,7 +350,7 @@ template <bool DUAL> struct Product {
     /* The epilogue's memory is this half's, and what the last one left in it read. */
     __device__ __forceinline__ void begin_epilogue()
     {
-        if (feed.of.is_ahead)
+        if (TMA || feed.of.is_ahead)
             sync_half();
         else
             __syncthreads();
@@ -306,6 +364,11 @@ template <bool DUAL> struct Product {
     __device__ void next()
     {
         at.next();
+        if constexpr (!TMA)
+            refill();
+    }
+    __device__ void refill()
+    {
         if (feed.of.is_ahead || !at.has())
             return;
         for (int s = 1; s < ring.stages; s++, ring = ring.after()) // fed with nothing
@@ -369,6 +432,8 @@ inline Operands operands(const struct twp_map *a, const struct twp_map *b,
     return {{data(a), a->stride},
             {data(b), b->stride},
             dual ? data(dual) : nullptr,
+            nullptr,
+            nullptr,
             (int)a->cols,
             (int)b->rows,
             0,
