@@ -340,6 +340,75 @@ START_TEST(a_row_is_free_of_its_place)
 }
 END_TEST
 
+/* ---- forms of the products: the same bits ---- */
+
+static const int pack_forms[] = {1, 4, 8, 16, 17, 20, 21, 28, 29};
+static const int portable_forms[] = {16, 32, 48};
+static const int hidden_forms[] = {1, 4, 16, 24, 25, 26, 28, 29};
+static const struct {
+    int64_t rows, d, f;
+    float shift;
+} form_shapes[] = {{600, 264, 600, 30}, {257, 520, 512, 60}, {131, 72, 768, 8}};
+#define FORM_SHAPES ((int)(sizeof form_shapes / sizeof form_shapes[0]))
+
+static struct cuda_case form_case(int i, enum tw_ffn_path path)
+{
+    return (struct cuda_case){.rows = form_shapes[i].rows,
+                              .d = form_shapes[i].d,
+                              .f = form_shapes[i].f,
+                              .shift = form_shapes[i].shift,
+                              .act = "relu",
+                              .is_gated = true,
+                              .row_limit = -1,
+                              .skip_every = 9,
+                              .path = path};
+}
+
+/* The case's first form is checked; the others are compared with it. */
+static void same_in_forms(struct cuda_case *c, int *form, const int *forms,
+                          int count)
+{
+    case_make(c);
+    check_all(c);
+    size_t n = (size_t)(c->rows * c->d), rows = (size_t)c->rows;
+    uint16_t *first = own(c, n, 2);
+    float *l1 = own(c, rows, sizeof *l1);
+    memcpy(first, c->y_bits, n * 2);
+    memcpy(l1, c->obs.l1, rows * sizeof *l1);
+    for (int i = 0; i < count; i++) {
+        *form = forms[i];
+        check_all(c);
+        ck_assert_mem_eq(first, c->y_bits, n * 2);
+        ck_assert_mem_eq(l1, c->obs.l1, rows * sizeof *l1);
+    }
+    case_fini(c);
+}
+
+START_TEST(every_form_of_pack)
+{
+    if (is_left_out(_i, FORM_SHAPES))
+        return;
+    struct cuda_case c = form_case(_i, TW_FFN_TWELL);
+    if (the_device.path == TW_CUDA_HOPPER)
+        same_in_forms(&c, &c.pack_form, pack_forms,
+                      sizeof pack_forms / sizeof pack_forms[0]);
+    else
+        same_in_forms(&c, &c.pack_form, portable_forms,
+                      sizeof portable_forms / sizeof portable_forms[0]);
+}
+END_TEST
+
+START_TEST(every_form_of_hidden)
+{
+    if (the_device.path != TW_CUDA_HOPPER || is_left_out(_i / 2, FORM_SHAPES))
+        return;
+    struct cuda_case c = form_case(_i / 2, TW_FFN_DENSE);
+    c.is_gated = _i % 2;
+    same_in_forms(&c, &c.hidden_form, hidden_forms,
+                  sizeof hidden_forms / sizeof hidden_forms[0]);
+}
+END_TEST
+
 START_TEST(one_definition_too_many_is_named)
 {
     static const char *const names[] = {"abs:1", "abs:2", "abs:1",
@@ -381,6 +450,10 @@ static Suite *dense_suite(const char *path)
     tcase_add_loop_test(tc, runs_are_equal_whatever_is_counted, 0, 2 * KINDS);
     tcase_add_loop_test(tc, a_row_is_free_of_its_place, 0, 2 * KINDS);
     tcase_add_test(tc, one_definition_too_many_is_named);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("forms");
+    tcase_add_loop_test(tc, every_form_of_pack, 0, FORM_SHAPES);
+    tcase_add_loop_test(tc, every_form_of_hidden, 0, 2 * FORM_SHAPES);
     suite_add_tcase(suite, tc);
     return suite;
 }
