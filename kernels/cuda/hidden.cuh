@@ -21,7 +21,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     Schedule<(FORM & TAIL) != 0> at(rows, (p.cols + COLS - 1) / COLS);
     start(smem);
     if (threadIdx.x < 128) {
-        hopper::registers_down<LOW>();
+        hopper::registers_down<Registers<MODE>::LOW>();
         if (threadIdx.x == 0) {
             Ring<L::STAGES> ring;
             const CUtensorMap *b = GATED && at.rank == 0 ? &p.gate : &p.up;
@@ -34,7 +34,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         __syncwarp();
     } else {
-        hopper::registers_up<HIGH>();
+        hopper::registers_up<Registers<MODE>::HIGH>();
         int half = half_of_thread<FORM>();
         Ring<L::STAGES> ring;
         for (bool is_first = true; at.has(); at.next(), is_first = false) {

@@ -25,10 +25,14 @@ constexpr int FLAGS = 16;
 #define TW_HIDDEN_FORM 0
 #endif
 
-constexpr int LOW = 104, HIGH = 200; // registers: counting takes more than packing
+/* Registers of a spare and of a multiplying thread: counting takes the spare ones more
+ * than packing. */
+template <Mode MODE> struct Registers {
+    static constexpr int LOW = MODE == OFF ? 88 : 104, HIGH = MODE == OFF ? 208 : 200;
+    static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
+};
 constexpr int COUNTING = 5;         // the barrier of the spare warps
 constexpr uint32_t FULL_WARP = 0xffffffffu;
-static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 
 template <bool GATED> struct Shape {
     static constexpr int COLS = GATED ? TILE_N / 2 : TILE_N;
