@@ -143,7 +143,7 @@ struct twp_pack_args {
     struct twp_packed out;
     const struct twp_def *apply; /* a gate-abs: what isn't active is 0, and the
                                   * pattern is what is; or NULL */
-    int form; /* 0: the fastest known; tests try others */
+    int form;                    /* 0: the fastest known; tests try others */
 };
 
 TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,

@@ -190,11 +190,10 @@ enum tw_status launch(const struct twp_device *device, const PackParams &p, cuda
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    cudaFuncSetAttribute(pack_kernel<ACT, HAS_BIAS, T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         bytes);
+    auto kernel = pack_kernel<ACT, HAS_BIAS, T, FORM>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    return common::launch_plain<CLUSTER>("pack", pack_kernel<ACT, HAS_BIAS, T, FORM>, blocks, THREADS,
-                                         bytes, stream, err, p);
+    return common::launch_plain<CLUSTER>("pack", kernel, blocks, THREADS, bytes, stream, err, p);
 }
 
 template <int ACT, enum tw_dtype T>

@@ -80,7 +80,8 @@ __device__ __forceinline__ void pack_group(const uint32_t (&chunk)[GROUP_ROWS], 
         total[r] = __dp4a(counts[r], 0x01010101u, 0u);
         is_single = is_single && total[r] == __popc(lanes[r]) && total[r] <= out.slots;
     }
-    uint32_t mine = lane == 0 ? counts[0] : lane == 1 ? counts[1] : lane == 2 ? counts[2] : counts[3];
+    uint32_t even = lane == 0 ? counts[0] : counts[2], odd = lane == 1 ? counts[1] : counts[3];
+    uint32_t mine = lane % 2 ? odd : even;
     if (lane < GROUP_ROWS)
         out.count[(row + lane) * out.tiles] = mine;
     if (is_single) {
