@@ -11,9 +11,10 @@
 namespace {
 
 constexpr int K = 2048, N_GATED = 5632, N_PLAIN = 8192;
-const int pack_forms[] = {0, 1, 4, 8, 16, 17, 20, 28, 21, 29};
-const int portable_forms[] = {0, 16, 32, 48};
-const int hidden_forms[] = {0, 1, 4, 16, 24, 25, 26, 28, 29};
+// bits: product.cuh (1, 2 lead, 4 tail, 8 lean); 16 groups or flags; 32 TMA
+const int pack_forms[] = {0, 64, 72, 80, 88, 89, 92, 93};
+const int portable_forms[] = {0, 64, 80, 96, 112};
+const int hidden_forms[] = {0, 64, 80, 88, 89, 90, 92, 93};
 
 twp_device dev, portable;
 
@@ -238,7 +239,7 @@ void bench_hidden(int m, int n, bool is_gated, int repeats, double nnz, bool is_
                          lt_down.run(g, on.ffn->down, NULL, y);
                      },
                      {}});
-    for (int form : {0, 16, 24, 25, 26, 28, 29}) {
+    for (int form : {0, 64, 80, 88, 89, 90, 92, 93}) {
         forms.push_back({named("dense layer, none, form ", form),
                          [&, form](int i) { ffn(off, i, form); }, {}});
         forms.push_back({named("dense layer, counts, form ", form),

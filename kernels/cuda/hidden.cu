@@ -114,7 +114,7 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
     if (args->type == TW_F16 || !is_fast)
         return launch_any(device, p, args->type, is_gated, stream, err);
     if (args->form && p.act == TW_ACT_RELU)
-        return launch_form(device, p, is_gated, args->form, stream, err);
+        return launch_form(device, p, is_gated, args->form & ~TWP_FORM, stream, err);
     return p.counts.is_on ? launch_fast(device, p, is_gated, stream, err)
                           : launch_off(device, p, is_gated, stream, err);
 }

@@ -21,14 +21,13 @@ enum tw_status launch_form(const struct twp_device *device, const Params &p, boo
 #define FORM(n)                                                                                    \
     case n:                                                                                        \
         return launch_of<n>(device, p, is_gated, stream, err)
+        FORM(NO_FORM);
         FORM(FLAGS);
         FORM(FLAGS | LEAN);
         FORM(FLAGS | LEAN | LEAD);
         FORM(FLAGS | LEAN | LEAD_2);
         FORM(FLAGS | LEAN | TAIL);
         FORM(FLAGS | LEAN | TAIL | LEAD);
-        FORM(LEAD);
-        FORM(TAIL);
 #undef FORM
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of hidden", form);

@@ -22,7 +22,7 @@ enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU
  * sums of |h| share their shuffles. */
 constexpr int FLAGS = 16;
 #ifndef TW_HIDDEN_FORM
-#define TW_HIDDEN_FORM 0
+#define TW_HIDDEN_FORM (hidden::FLAGS | product::LEAN)
 #endif
 
 /* Registers of a spare and of a multiplying thread: counting takes the spare ones more

@@ -44,7 +44,7 @@ constexpr int STAGES = 3;
 /* Beside product.cuh's forms: rows are packed in groups (pack_groups.cuh). */
 constexpr int GROUPS = 16;
 #ifndef TW_PACK_FORM
-#define TW_PACK_FORM 0
+#define TW_PACK_FORM (GROUPS | LEAN)
 #endif
 static_assert(TILE_N * 2 == ROW_BYTES, "a staged row");
 
@@ -212,15 +212,13 @@ enum tw_status launch_form(const struct twp_device *device, const PackParams &p,
 #define FORM(n)                                                                                    \
     case n:                                                                                        \
         return launch<TW_ACT_RELU, false, TW_BF16, n>(device, p, stream, err)
-        FORM(LEAD);
-        FORM(TAIL);
+        FORM(NO_FORM);
         FORM(LEAN);
         FORM(GROUPS);
-        FORM(GROUPS | LEAD);
-        FORM(GROUPS | TAIL);
-        FORM(GROUPS | TAIL | LEAN);
-        FORM(GROUPS | TAIL | LEAD);
-        FORM(GROUPS | TAIL | LEAD | LEAN);
+        FORM(GROUPS | LEAN);
+        FORM(GROUPS | LEAN | LEAD);
+        FORM(GROUPS | LEAN | TAIL);
+        FORM(GROUPS | LEAN | TAIL | LEAD);
 #undef FORM
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of pack", form);
@@ -259,7 +257,7 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
                     args->activation.act, args->activation.arg, args->out, args->apply != NULL};
     enum tw_act act = args->activation.act;
     if (args->form && act == TW_ACT_RELU && args->type == TW_BF16 && !args->bias && !args->apply)
-        return launch_form(device, p, args->form, stream, err);
+        return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, stream, err)
                                 : launch_type<TW_BF16>(device, p, act, stream, err);
 }

@@ -35,7 +35,7 @@ using namespace packing;
  * filled by TMA where the device has it. */
 enum Form { GROUPS = 16, BY_TMA = 32 };
 #ifndef TW_PACK_MMA_FORM
-#define TW_PACK_MMA_FORM 0
+#define TW_PACK_MMA_FORM GROUPS
 #endif
 
 constexpr int AT_ONCE = 4; // rows that a warp packs
@@ -163,6 +163,8 @@ enum tw_status launch_form(const struct twp_device *device, PackParams &p, int f
                            cudaStream_t stream, struct tw_error *err)
 {
     switch (form) {
+    case 0:
+        return launch<TW_BF16, false, 0>(device, p, stream, err);
     case GROUPS:
         return launch<TW_BF16, false, GROUPS>(device, p, stream, err);
     case BY_TMA:
@@ -202,7 +204,7 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
                     common::map_of(args->x),
                     common::map_of(args->w)};
     if (args->form && args->type == TW_BF16 && !is_applied)
-        return launch_form(device, p, args->form, stream, err);
+        return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)
                                 : launch_type<TW_BF16>(device, p, is_applied, stream, err);
 }

@@ -43,7 +43,7 @@ constexpr int HANDOVER = 128 + HELPERS;
  * epilogue stands beside the other's products. TAIL: tiles of a last round that
  * would leave half of the clusters idle are cut into halves of rows. LEAN: operand
  * addresses are kept per warp, not per thread. */
-enum Form { PLAIN_FORM = 0, LEAD = 1, LEAD_2 = 2, TAIL = 4, LEAN = 8 };
+enum Form { NO_FORM = 0, LEAD = 1, LEAD_2 = 2, TAIL = 4, LEAN = 8 };
 
 constexpr int smem_bytes(int stages, int staged_bytes)
 {
@@ -174,7 +174,7 @@ template <int FORM> __device__ __forceinline__ int half_of_thread()
 
 /* d = this warpgroup's 64 rows of the tile. Where there are few steps the leading
  * warpgroup could lap the other, so it doesn't lead. */
-template <enum tw_dtype T, int FORM = PLAIN_FORM, int STAGES>
+template <enum tw_dtype T, int FORM = NO_FORM, int STAGES>
 __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
                                               Ring<STAGES> &ring, int half, int steps,
                                               bool is_alone = false)
