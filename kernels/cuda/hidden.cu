@@ -14,7 +14,7 @@
  * both end at 2^-126 (the product of act(gate) and up flushes what is below), so
  * they read `hidden` off the stored h: mostly it is the pattern, which the number
  * of values that aren't 0 tells, and columns are counted once for both. The
- * pattern costs the multiplying threads three instructions a pair, l1 two.
+ * pattern costs the multiplying threads two instructions a pair, l1 two.
  * Thresholds, fp16 (where a small h rounds to 0) and applied definitions cost two
  * a value and definition.
  *

@@ -10,10 +10,12 @@
  *
  * The multiplying warpgroups only cut, round to 16 bits and store their tile to
  * shared memory (64 conversions, 16 stmatrix a warp), then go on; warps 1-3
- * count and pack it from there while the next tile is multiplied. A row of a
- * tile is a warp's: lane l holds columns 8 l .. 8 l + 7; ballots over the bits of
- * the lanes' numbers give each entry its slot, so entries ascend by column and
- * no atomic is needed.
+ * count and pack it from there while the next tile is multiplied, four rows at a
+ * time (pack_groups.cuh; the last rows and columns as in pack_rows.cuh). A row of a
+ * tile is a warp's: lane l holds columns 8 l .. 8 l + 7, and ballots give each entry
+ * its slot, so entries ascend by column and no atomic is needed. A row with 1.3
+ * entries takes 46 instructions; by ballots over the bits of the lanes' numbers,
+ * two rows at a time, 113.
  *
  * Where gate-abs is applied, every value is activated in place (any activation) and
  * compared in fp32, before it is rounded.
