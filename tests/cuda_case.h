@@ -257,7 +257,7 @@ static inline void case_run(struct cuda_case *c)
     struct twp_counts defs = {.is_on = !c->is_off};
     if (!c->is_off)
         TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &defs, &c->err), c->err);
-    size_t counts_bytes = twp_counts_bytes(m, f, defs.defs);
+    size_t counts_bytes = twp_cuda_counts_bytes(m, f, defs.defs);
     void *x = upload(c->x, c->rows * c->d, c->type);
     void *residual = upload(c->residual, c->rows * c->d, c->type);
     void *y = guarded(y_bytes), *work = guarded(work_bytes);
@@ -291,7 +291,7 @@ static inline void case_run(struct cuda_case *c)
         on_host.skip = c->row_class;
         twp_counts_carve(m, f, host, &on_host);
         tw_layer_obs_reset(&c->obs, c->rows);
-        twp_counts_merge(&on_host, &c->probes, &c->obs);
+        twp_cuda_counts_merge(&on_host, &c->probes, &c->obs);
         tw_free(host);
     }
     size_t cells = rows * (size_t)ffn->tiles;

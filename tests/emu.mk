@@ -42,9 +42,11 @@ tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm
 
 if HAVE_CHECK
 check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss
+	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
+	tests/test_emu_second
 TESTS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss
+	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
+	tests/test_emu_second
 tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
@@ -53,6 +55,10 @@ tests_test_emu_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \
 	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_rows_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_rows_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_second_SOURCES = tests/test_cuda_second.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_second_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_second_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_loss_SOURCES = tests/test_cuda_loss.c tests/cuda_rows.h \
 	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_loss_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)

@@ -50,7 +50,7 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
         return status;
     struct twp_pending *p = &flight->pending[flight->pendings];
     p->host.is_host = true;
-    p->bytes = twp_counts_bytes(rows, ffn->f, counts->defs);
+    p->bytes = twp_cuda_counts_bytes(rows, ffn->f, counts->defs);
     p->counts = *counts;
     p->cols = ffn->f;
     p->probes = *probes;

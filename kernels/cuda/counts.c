@@ -41,7 +41,7 @@ static size_t carve(int32_t rows, int32_t cols, char *memory,
     return at;
 }
 
-size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs)
+size_t twp_cuda_counts_bytes(int32_t rows, int32_t cols, int32_t defs)
 {
     struct twp_counts counts = {.defs = defs};
     size_t ones;
@@ -140,8 +140,9 @@ static void merge_probe(const struct twp_counts *host, int def, int probe,
     }
 }
 
-void twp_counts_merge(const struct twp_counts *host,
-                      const struct tw_probes *probes, struct tw_layer_obs *obs)
+void twp_cuda_counts_merge(const struct twp_counts *host,
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs)
 {
     static const int widths[TW_TILE_WIDTHS] = {64, 128, 256};
     for (int p = 0; p < probes->count; p++)

@@ -25,7 +25,7 @@ struct tw_ffn {
     enum tw_dtype type;      /* of weights, x, residual, h and y */
     bool is_gated, is_applied;
     bool can_pack, is_dense; /* is_dense: by plan, or as it cannot pack */
-    struct twp_def apply; /* where is_applied */
+    struct twp_def apply;    /* where is_applied */
     int32_t d_model;
     int32_t d; /* d_model rounded up to 8: what the kernels see */
     int32_t f, tiles;
@@ -103,9 +103,9 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
 
-/* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn` makes
- * of a layer over the started batch: workspace, and counts where obs isn't
- * NULL; the caller sets y, x and residual. */
+/* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn`
+ * makes of a layer over the started batch: workspace, and counts where obs
+ * isn't NULL; the caller sets y, x and residual. */
 struct twp_cuda_bench; /* bench.c: what it keeps in a context */
 struct twp_context {
     const struct twp_device *device;
@@ -140,7 +140,7 @@ TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
                                            struct twp_counts *counts,
                                            struct tw_error *err);
 /* Bytes of a counts' block, and its parts for counts->defs definitions. */
-size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
+size_t twp_cuda_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
 void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
                       struct twp_counts *counts);
 /* Nothing counted yet; on the stream. */
@@ -149,8 +149,9 @@ TW_MUST_USE enum tw_status twp_counts_clear(const struct twp_counts *counts,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
 /* Adds a block that was copied to the host (carved there) to the obs. */
-void twp_counts_merge(const struct twp_counts *host,
-                      const struct tw_probes *probes, struct tw_layer_obs *obs);
+void twp_cuda_counts_merge(const struct twp_counts *host,
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs);
 
 #ifdef __cplusplus
 }

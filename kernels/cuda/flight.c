@@ -89,7 +89,7 @@ static void merge(const struct twp_flight *flight, const struct twp_pending *p,
     counts.skip = skip;
     twp_counts_carve((int32_t)flight->batch->rows, p->cols, p->host.at,
                      &counts);
-    twp_counts_merge(&counts, &p->probes, p->obs);
+    twp_cuda_counts_merge(&counts, &p->probes, p->obs);
 }
 
 enum tw_status twp_cuda_collect(void *ctx, struct tw_error *err)

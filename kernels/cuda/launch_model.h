@@ -139,7 +139,7 @@ tw_launch_act_mul(const struct twp_act_mul_args *args,
 struct twp_loss_args {
     const float *logits; /* [rows][stride], products of this chunk, aligned */
     int64_t stride;      /* to 16 bytes: a multiple of 4 */
-    int32_t rows; /* of the batch, from first_row on */
+    int32_t rows;        /* of the batch, from first_row on */
     int32_t first_row;
     int32_t first, cols, vocab;
     const float *bias; /* [vocab] or NULL */
