@@ -88,7 +88,7 @@ __device__ uint32_t write(uint32_t *bits, int words, const Row &row, const Rule 
 }
 
 template <typename Row>
-__global__ void __launch_bounds__(THREADS) select_kernel(const Params p)
+__global__ void __launch_bounds__(THREADS, 4) select_kernel(const Params p)
 {
     __shared__ Shared s;
     common::wait_for_last();
