@@ -34,13 +34,15 @@ set xtics out nomirror 0, (layer_max > 12 ? 4 : layer_max > 5 ? 2 : 1)
 set lmargin left_margin(strlen(sprintf('%d', top)))
 if (has_share) {
   set border 11
-  set rmargin 6.2
   set y2tics offset -0.7, 0 textcolor rgb red
   set y2label 'share of time saved ('.percent.')' offset -1.8, 0 \
     textcolor rgb red
   low = share_min < 0 ? share_min * 1.6 : 0
   high = share_max > 0 ? share_max * 1.8 : -share_min * 0.4
   set y2range [low : high]
+  wide = strlen(sprintf('%d', low))
+  if (strlen(sprintf('%d', high)) > wide) { wide = strlen(sprintf('%d', high)) }
+  set rmargin 2.6 + 1.2 * (wide > 3 ? wide : 3)
 }
 side = has_share ? 0.22 : 0
 bar = has_share ? 0.42 : 0.8

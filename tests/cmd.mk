@@ -27,7 +27,7 @@ CLI_TESTS = tests/cli/oracle.sh tests/cli/identical.sh tests/cli/resume.sh \
 	tests/cli/fsck.sh tests/cli/trainlog.sh tests/cli/diff.sh \
 	tests/cli/outputs.sh tests/cli/examples.sh
 TESTS += $(CLI_TESTS)
-EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py \
+EXTRA_DIST += $(CLI_TESTS) tests/cli/lib.sh tests/cli/make_corpus.py tests/cli/make_f16.py \
 	tests/cli/make_bad.py tests/cli/check_views.py \
 	tests/cli/make_formats.py tests/cli/spoil_fsck.py \
 	tests/data/sparselm-tiny/README.md \

@@ -484,6 +484,7 @@ START_TEST(ops_row_equals_the_reference)
     int64_t offset[2] = {0, c.rows}, zero = 0, n = c.rows * c.d;
     struct tw_batch batch = {.rows = c.rows,
                              .seqs = 1,
+                             .token = own(&c, (size_t)c.rows, 4),
                              .offset = offset,
                              .document = &zero,
                              .start = &zero,

@@ -62,6 +62,28 @@ done
 claim "merged" "$tw" merge -o p.sqlite p0.sqlite p1.sqlite
 counts p.sqlite got.txt
 same "the same counts of two shards" want.txt got.txt
+# Checkpoints of float16 run in it.
+python3 "$top/tests/cli/make_f16.py" "$tiny" f16
+half="-m f16 -f c.jsonl -c 96 --limit 200 --db f16.sqlite"
+claim "float16 on the cpu" "$tw" profile $half --name cpu --backend cpu
+claim "float16 on the device" "$tw" profile $half --name cuda --backend cuda
+equal "it computes in float16" "$(sql f16.sqlite "SELECT compute_dtype FROM run_info
+    WHERE run = 'cuda'" | tail -n 1)" float16
+far=$(sql f16.sqlite "SELECT max(abs(a.mean_nnz / b.mean_nnz - 1)) < 0.003 FROM layer_stats a
+    JOIN layer_stats b USING (layer) WHERE a.run = 'cpu' AND b.run = 'cuda'" | tail -n 1)
+equal "float16: layer totals within 0.3 %" "$far" 1
 refused "no such device" 1 "there is no device 3" \
     "$tw" profile $options --backend cuda --device 3 --db x.sqlite
+
+# What the device can't count is an error by name, nothing silently less.
+unable() { # WORDS OPTION...
+    words=$1
+    shift
+    refused "$words" 1 "backend 'cuda' cannot $words" "$tw" profile -m "$tiny" -f c.jsonl \
+        -c 96 --limit 60 --backend cuda --db x.sqlite "$@"
+}
+unable "count magnitudes" --magnitudes
+unable "count 'topk:4'" --active hidden --active topk:4
+unable "list active sets" --active-sets
+unable "apply 'topp:0.9'" --apply topp:0.9
 finish

@@ -1,6 +1,6 @@
 /* mbarriers, cp.async and TMA. What is asynchronous happens as late as it can:
- * when it is waited for, or when all threads wait; with TW_EMU_ORDER sometimes at
- * once. */
+ * when it is waited for, or when all threads wait; with TW_EMU_ORDER sometimes or
+ * always at once. */
 #include "emu_internal.h"
 
 namespace emu {
@@ -112,10 +112,16 @@ static void happen_until(Fiber &fiber, size_t end)
     }
 }
 
+/* An even TW_EMU_ORDER: all at once; an odd one: now and then. */
+static bool is_early()
+{
+    return !is_ordered() && (order() % 2 == 0 || any(8) == 1);
+}
+
 static void put_off(const Copy &copy)
 {
     self->copies.push_back(copy);
-    if (any(8) == 1)
+    if (is_early())
         happen_until(*self, self->copies.size());
 }
 
@@ -214,7 +220,7 @@ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
     shared_pointer(to + m.box_cols * 2 * m.box_rows - 16, 16, "TMA");
     cluster.loads.push_back(
         {*map, to, barrier, mask ? mask : 1u << self->block->rank, column, row});
-    if (any(4) == 1)
+    if (is_early())
         while (proceed(cluster)) {
         }
 }

@@ -46,7 +46,7 @@ long setting(const char *name, long otherwise)
     return value && *value ? strtol(value, nullptr, 10) : otherwise;
 }
 
-static uint32_t seed()
+uint32_t order()
 {
     static const uint32_t value = (uint32_t)setting("TW_EMU_ORDER", 0);
     return value;
@@ -54,13 +54,13 @@ static uint32_t seed()
 
 bool is_ordered()
 {
-    return seed() == 0;
+    return order() == 0;
 }
 
 uint32_t any(uint32_t below)
 {
-    static uint32_t state = seed();
-    if (seed() == 0)
+    static uint32_t state = order();
+    if (order() == 0)
         return 0;
     state ^= state << 13;
     state ^= state >> 17;

@@ -20,7 +20,9 @@ struct cudaFuncAttributes {
     size_t sharedSizeBytes;
     int maxThreadsPerBlock, numRegs, maxDynamicSharedSizeBytes;
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     struct {
@@ -36,18 +38,22 @@ struct cudaLaunchConfig_t {
     unsigned clusterBlocks; /* the emulator's own; 0: 1 */
 };
 
-namespace emu {
+namespace emu
+{
 
-cudaError_t set_function(const void *function, cudaFuncAttribute attribute, int value);
+cudaError_t set_function(const void *function, cudaFuncAttribute attribute,
+                         int value);
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *function,
                    std::function<void()> body);
 
 } // namespace emu
 
 template <typename F>
-inline cudaError_t cudaFuncSetAttribute(F *function, cudaFuncAttribute attribute, int value)
+inline cudaError_t cudaFuncSetAttribute(F *function,
+                                        cudaFuncAttribute attribute, int value)
 {
-    return emu::set_function(reinterpret_cast<const void *>(function), attribute, value);
+    return emu::set_function(reinterpret_cast<const void *>(function),
+                             attribute, value);
 }
 
 template <typename F>
@@ -58,7 +64,8 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F *)
 }
 
 template <typename F>
-inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t)
+inline cudaError_t
+cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t)
 {
     *blocks = 1;
     return cudaSuccess;
@@ -66,7 +73,8 @@ inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F 
 
 /* Parameters are copied at the launch, and again for each thread. */
 template <typename... Params>
-inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
+inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
+                                      void (*kernel)(Params...),
                                       std::common_type_t<Params>... params)
 {
     return emu::launch(*config, reinterpret_cast<const void *>(kernel),

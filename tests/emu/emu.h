@@ -1,7 +1,7 @@
 /* The emulated device, as kernels see it. A thread is a fiber; blocks run one
- * after the other, those of a cluster by turns, each on a host thread of its own
- * (which its static shared memory is local to). One fiber runs at a time, until
- * it waits or ends. See README.md. */
+ * after the other, those of a cluster by turns, each on a host thread of its
+ * own (which its static shared memory is local to). One fiber runs at a time,
+ * until it waits or ends. See README.md. */
 #ifndef TESTS_EMU_H
 #define TESTS_EMU_H
 
@@ -15,7 +15,8 @@
 extern uint3 blockIdx; /* of the running block */
 extern dim3 blockDim, gridDim;
 
-namespace emu {
+namespace emu
+{
 
 constexpr int WARP = 32, MAX_THREADS = 1024, NAMED = 16, CLUSTER_BLOCKS = 8;
 constexpr uint32_t SHARED_BASE = 0x400; /* of dynamic shared memory */
@@ -70,7 +71,10 @@ struct Group {
     void (*compute)(const Group &, void *);
     void *how;
     Warp *warp;
-    bool has(int lane) const { return arrived >> lane & 1; }
+    bool has(int lane) const
+    {
+        return arrived >> lane & 1;
+    }
     template <typename T> const T &in(int lane) const;
     template <typename T> T &out(int lane) const;
 };
@@ -93,12 +97,15 @@ template <typename T> T &Group::out(int lane) const
 
 extern Fiber *self;
 
-[[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] void die(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 
 /* ---- waiting ---- */
 
-/* This lane arrives; compute runs once all of the mask that haven't ended have. */
-void meet(const char *name, uint32_t mask, void (*compute)(const Group &, void *), void *how);
+/* This lane arrives; compute runs once all of the mask that haven't ended have.
+ */
+void meet(const char *name, uint32_t mask,
+          void (*compute)(const Group &, void *), void *how);
 
 /* The lanes' `in` to their `out` by f(group), which sees all of them. */
 template <typename Out, typename In, typename F>
@@ -107,7 +114,9 @@ inline Out gather(const char *name, uint32_t mask, const In &in, F f)
     Out out{};
     self->in = &in;
     self->out = &out;
-    meet(name, mask, [](const Group &g, void *how) { (*static_cast<F *>(how))(g); }, &f);
+    meet(
+        name, mask,
+        [](const Group &g, void *how) { (*static_cast<F *>(how))(g); }, &f);
     return out;
 }
 
@@ -132,7 +141,8 @@ template <typename T> inline T load_shared(uint32_t address, const char *what)
 {
     return *reinterpret_cast<T *>(shared_pointer(address, sizeof(T), what));
 }
-template <typename T> inline void store_shared(uint32_t address, const T &v, const char *what)
+template <typename T>
+inline void store_shared(uint32_t address, const T &v, const char *what)
 {
     *reinterpret_cast<T *>(shared_pointer(address, sizeof(T), what)) = v;
 }
@@ -158,16 +168,18 @@ void copy_wait(int groups);
 void copy_arrive(uint32_t barrier);
 
 /* mask: the blocks of the cluster, or 0: this one. */
-void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column, int row,
-              uint32_t mask);
+void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
+              int row, uint32_t mask);
 
 /* ---- matrix products ---- */
 
 /* d[16][8] += a b^T of a warp, see mma.cuh; is_half: fp16, not bf16. */
-void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, bool is_half);
+void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+              bool is_half);
 void load_matrices(uint32_t address, uint32_t (&v)[4], bool is_turned);
 void store_matrices(uint32_t address, const uint32_t (&v)[4]);
-void wgmma(float *d, uint64_t a, uint64_t b, int columns, bool adds, bool is_half);
+void wgmma(float *d, uint64_t a, uint64_t b, int columns, bool adds,
+           bool is_half);
 void wgmma_commit();
 void wgmma_wait(int groups);
 

@@ -9,7 +9,8 @@
 
 #include "cuda_runtime.h"
 
-namespace emu {
+namespace emu
+{
 
 struct Named {
     int expected, arrived;
@@ -30,7 +31,8 @@ struct Block {
     Named named[NAMED], group[MAX_THREADS / 128];
     /* dynamic shared memory */
     uint8_t *shared;
-    uint32_t shared_bytes, shared_from; /* from: of its first byte, by its alignment */
+    uint32_t shared_bytes,
+        shared_from; /* from: of its first byte, by its alignment */
     bool has_from;
 };
 
@@ -62,7 +64,8 @@ void on_thread(int number, void (*f)(void *), void *argument);
 
 /* ---- block.cc ---- */
 
-void run_grid(const cudaLaunchConfig_t &config, const std::function<void()> &body);
+void run_grid(const cudaLaunchConfig_t &config,
+              const std::function<void()> &body);
 /* Until it is woken. */
 void wait(const char *why, const void *on, uint32_t detail);
 void wake(Block &block, const void *on);
@@ -77,7 +80,8 @@ void finish_copies(Fiber &fiber);
 
 /* Next number of TW_EMU_ORDER's sequence; 0 where that isn't set. */
 uint32_t any(uint32_t below);
-bool is_ordered();
+bool is_ordered(); /* it isn't set */
+uint32_t order();  /* the number itself */
 long setting(const char *name, long otherwise);
 
 /* The device's own lock: host threads that call the runtime. */

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-namespace emu {
+namespace emu
+{
 
 inline uint32_t bits_of(float value)
 {
@@ -35,13 +36,15 @@ inline float widen_bf16(uint16_t bits)
 }
 inline uint16_t round_f16(float value)
 {
-    uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000u,
+             size = bits & 0x7fffffffu;
     if (size > 0x7f800000u)
         return 0x7fff;
     if (size >= 0x477ff000u)
         return (uint16_t)(sign | 0x7c00u);
     if (size < 0x38800000u) /* units of 2^-24, rounded by adding */
-        return (uint16_t)(sign | (bits_of(float_of(size) + 0.5f) - 0x3f000000u));
+        return (uint16_t)(sign |
+                          (bits_of(float_of(size) + 0.5f) - 0x3f000000u));
     size += 0xfffu + (size >> 13 & 1);
     return (uint16_t)(sign | (size - 0x38000000u) >> 13);
 }

@@ -20,14 +20,29 @@ struct uint3 {
 };
 struct dim3 {
     unsigned x, y, z;
-    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1)
+        : x(x_), y(y_), z(z_)
+    {
+    }
 };
 
-#define EMU_VECTORS(type, name)                                                                   \
-    struct alignas(2 * sizeof(type)) name##2 { type x, y; };                                      \
-    struct alignas(4 * sizeof(type) > 16 ? 16 : 4 * sizeof(type)) name##4 { type x, y, z, w; };   \
-    inline name##2 make_##name##2(type x, type y) { return {x, y}; }                              \
-    inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+#define EMU_VECTORS(type, name)                                                \
+    struct alignas(2 * sizeof(type)) name##2                                   \
+    {                                                                          \
+        type x, y;                                                             \
+    };                                                                         \
+    struct alignas(4 * sizeof(type) > 16 ? 16 : 4 * sizeof(type)) name##4      \
+    {                                                                          \
+        type x, y, z, w;                                                       \
+    };                                                                         \
+    inline name##2 make_##name##2(type x, type y)                              \
+    {                                                                          \
+        return {x, y};                                                         \
+    }                                                                          \
+    inline name##4 make_##name##4(type x, type y, type z, type w)              \
+    {                                                                          \
+        return {x, y, z, w};                                                   \
+    }
 EMU_VECTORS(int, int)
 EMU_VECTORS(unsigned, uint)
 EMU_VECTORS(float, float)

@@ -6,7 +6,8 @@
 
 #include "emu_internal.h"
 
-namespace emu {
+namespace emu
+{
 
 /* The error, kept as the last one. */
 cudaError_t failed(cudaError_t error);
