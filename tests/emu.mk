@@ -55,7 +55,8 @@ tests_test_emu_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \
 	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_rows_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_rows_LDADD = $(tests_test_emu_ffn_LDADD)
-tests_test_emu_second_SOURCES = tests/test_cuda_second.c tests/cuda_rows.h \
+tests_test_emu_second_SOURCES = tests/test_cuda_second.c tests/cuda_check.h \
+	tests/cuda_rows.h \
 	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_second_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_second_LDADD = $(tests_test_emu_ffn_LDADD)

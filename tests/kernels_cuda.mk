@@ -23,7 +23,8 @@ tests_test_cuda_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \
 	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_rows_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_rows_LDADD = $(tests_test_cuda_ffn_LDADD)
-tests_test_cuda_second_SOURCES = tests/test_cuda_second.c tests/cuda_rows.h \
+tests_test_cuda_second_SOURCES = tests/test_cuda_second.c tests/cuda_check.h \
+	tests/cuda_rows.h \
 	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_second_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_second_LDADD = $(tests_test_cuda_ffn_LDADD)

@@ -198,7 +198,8 @@ extern "C" enum tw_status tw_launch_magnitudes(const struct twp_second *s,
     Params p = {*s, *h, *to};
     int parts = (h->rows.rows + ROWS - 1) / ROWS;
     if (h->list.n)
-        return common::launch("magnitudes", magnitudes_listed_kernel, parts, WARPS * 32, 0, stream, err, p);
+        return common::launch("magnitudes", magnitudes_listed_kernel, parts, WARPS * 32, 0, stream,
+                              err, p);
     dim3 grid((s->cols + COLUMNS - 1) / COLUMNS, parts);
     return common::launch("magnitudes", magnitudes_kernel, grid, COLUMNS, 0, stream, err, p);
 }
