@@ -4,8 +4,8 @@
  *     gini(x)                         inequality of non-negative numbers, 0..1
  *     hist_quantile(value, count, q)  quantile of a histogram's rows, type 7
  *     pearson(x, y)                   correlation of pairs without NULL
- *     pearson_at(x, y, z)             the same, z standard errors away (Fisher's
- *                                     z): -1.96 and 1.96 bound 95 %
+ *     pearson_at(x, y, z)             the same, z standard errors away by
+ *                                     Fisher's z: -1.96 and 1.96 bound 95 %
  *     token_text(run, token_id)       the token's printable piece
  *     combined_se(a, b)               standard error of a difference
  */

@@ -15,9 +15,9 @@
  * ref: float). Weights are described by struct tw_matrix, row-major [out][in]
  * as in the checkpoint, and stay the caller's: mapped memory that outlives the
  * weight. So do the vectors given to calls (norms, biases, frequencies): the
- * same address holds the same numbers until trim or fini. Every slot returns TW_OK or fills err; a NULL slot means the backend
- * can't (TW_ERR_UNSUPPORTED by the caller, with the name): never a silent
- * fall-back to another backend.
+ * same address holds the same numbers until trim or fini. Every slot returns
+ * TW_OK or fills err; a NULL slot means the backend can't (TW_ERR_UNSUPPORTED
+ * by the caller, with the name): never a silent fall-back to another backend.
  *
  * Determinism. A row's result depends on its sequence's rows up to it and on
  * its place in the sequence alone: never on the batch, the threads or the

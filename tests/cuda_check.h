@@ -192,11 +192,8 @@ static inline int cuda_main(Suite *(*make_suite)(const char *path))
             continue;
         if (paths[i].shared_kib && paths[i].shared_kib < shared / 1024)
             the_device.shared_bytes = paths[i].shared_kib * 1024;
-        SRunner *runner = srunner_create(make_suite(paths[i].name));
-        srunner_set_fork_status(runner, CK_NOFORK);
-        srunner_run_all(runner, CK_ENV);
-        failed += srunner_ntests_failed(runner);
-        srunner_free(runner);
+        if (tw_run_suite_here(make_suite(paths[i].name)) != EXIT_SUCCESS)
+            failed++;
     }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -65,7 +65,7 @@ tests_test_emu_loss_SOURCES = tests/test_cuda_loss.c tests/cuda_rows.h \
 tests_test_emu_loss_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_loss_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
-	tests/ops_fixture.h tests/tw_check.h
+	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_emu_ops_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_ops_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \

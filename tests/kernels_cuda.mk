@@ -16,7 +16,7 @@ tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
 tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_attention_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
-	tests/ops_fixture.h tests/tw_check.h
+	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_cuda_ops_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_ops_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \

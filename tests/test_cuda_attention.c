@@ -373,10 +373,5 @@ int main(void)
     tcase_add_loop_test(tc, a_row_is_free_of_its_place_and_later_rows, 0,
                         COUNT(dims));
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite); /* a context survives no fork */
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return tw_run_suite_here(suite);
 }

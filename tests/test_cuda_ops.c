@@ -5,13 +5,8 @@
 #include <config.h>
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/memory.h"
-#include "kernels/cuda/cuda_internal.h"
-#include "tests/ops_fixture.h"
-
-extern const struct tw_ops tw_ops_cuda;
+#include "tests/cuda_pair.h"
 
 /* Attention takes one case in FEW: tests/test_cuda_attention has the grid.
  * Where the device is emulated a loop takes one pass in three, unless
@@ -27,164 +22,6 @@ static bool is_left_out(int i)
 #define is_left_out(i) ((void)(i), false)
 #endif
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
-
-static const int64_t batches[][FIX_SEQS] = {
-    {1}, {63}, {5, 64, 186}, {128, 1, 129}, {257}, {1, 1, 1, 63, 65, 124},
-};
-static const enum tw_dtype types[] = {TW_BF16, TW_F16};
-
-/* Of one rounding to 16 bits, relative. */
-static double rounding(enum tw_dtype type)
-{
-    return type == TW_F16 ? 0x1p-11 : 0x1p-8;
-}
-
-struct pair {
-    struct fix_batch fix;
-    void *cuda, *ref;
-    enum tw_dtype type;
-};
-
-static void *open_cuda(enum tw_dtype type)
-{
-    struct tw_error err = {0};
-    void *ctx = NULL;
-    TW_OK_OR_FAIL(
-        tw_ops_cuda.init(&(struct tw_ops_config){.dtype = type}, &ctx, &err),
-        err);
-    return ctx;
-}
-
-static struct pair *pair_start_of(const int64_t length[FIX_SEQS], int32_t vocab,
-                                  enum tw_dtype type)
-{
-    struct tw_error err = {0};
-    struct pair *pair = tw_calloc(1, sizeof *pair);
-    ck_assert_ptr_nonnull(pair);
-    fix_seed((uint64_t)length[0] + 1);
-    fix_batch_init(&pair->fix, length, vocab);
-    pair->type = type;
-    pair->cuda = open_cuda(type);
-    TW_OK_OR_FAIL(tw_ops_ref.init(&(struct tw_ops_config){0}, &pair->ref, &err),
-                  err);
-    TW_OK_OR_FAIL(tw_ops_cuda.start(pair->cuda, &pair->fix.batch, &err), err);
-    TW_OK_OR_FAIL(tw_ops_ref.start(pair->ref, &pair->fix.batch, &err), err);
-    return pair;
-}
-
-/* Looped tests take batch and type from their number. */
-#define LOOPS (COUNT(batches) * COUNT(types))
-static struct pair *pair_start(int number, int32_t vocab)
-{
-    return pair_start_of(batches[number / COUNT(types)], vocab,
-                         types[number % COUNT(types)]);
-}
-
-static void pair_end(struct pair *pair)
-{
-    struct tw_error err = {0};
-    TW_OK_OR_FAIL(tw_ops_cuda.finish(pair->cuda, &err), err);
-    TW_OK_OR_FAIL(tw_ops_ref.finish(pair->ref, &err), err);
-    tw_ops_cuda.fini(pair->cuda);
-    tw_ops_ref.fini(pair->ref);
-    fix_batch_fini(&pair->fix);
-    tw_free(pair);
-}
-
-/* Vectors are known by their address: what was there before is forgotten. */
-static void forget(struct pair *pair)
-{
-    struct tw_error err = {0};
-    TW_OK_OR_FAIL(tw_ops_cuda.finish(pair->cuda, &err), err);
-    tw_ops_cuda.trim(pair->cuda);
-    TW_OK_OR_FAIL(tw_ops_cuda.start(pair->cuda, &pair->fix.batch, &err), err);
-}
-
-/* Numbers that the type holds (tw_free). */
-static float *numbers(const struct pair *pair, int64_t count, float scale)
-{
-    float *x = fix_floats(count, scale);
-    uint16_t *narrow = tw_alloc((size_t)count, sizeof *narrow);
-    ck_assert_ptr_nonnull(narrow);
-    twp_narrow(narrow, x, pair->type, (size_t)count);
-    tw_widen(x, narrow, pair->type, (size_t)count);
-    tw_free(narrow);
-    return x;
-}
-
-/* A matrix of numbers that the type holds. */
-static struct tw_matrix matrix(const struct pair *pair, int64_t rows,
-                               int64_t cols, float scale)
-{
-    return (struct tw_matrix){.data = numbers(pair, rows * cols, scale),
-                              .dtype = TW_F32,
-                              .rows = rows,
-                              .cols = cols};
-}
-
-static void *device_of(const struct pair *pair, const float *x, int64_t count)
-{
-    struct tw_error err = {0};
-    void *buffer = NULL;
-    TW_OK_OR_FAIL(tw_ops_cuda.alloc(pair->cuda, count, &buffer, &err), err);
-    TW_OK_OR_FAIL(tw_ops_cuda.upload(pair->cuda, buffer, x, count, &err), err);
-    return buffer;
-}
-
-/* A buffer of NaN. */
-static void *output(const struct pair *pair, int64_t count)
-{
-    float *poison = fix_poison(count);
-    void *buffer = device_of(pair, poison, count);
-    tw_free(poison);
-    return buffer;
-}
-
-/* The buffer's floats (tw_free); the buffer is freed. */
-static float *fetched(const struct pair *pair, void *buffer, int64_t count)
-{
-    struct tw_error err = {0};
-    float *x = fix_poison(count);
-    TW_OK_OR_FAIL(tw_ops_cuda.download(pair->cuda, x, buffer, count, &err),
-                  err);
-    tw_ops_cuda.free(pair->cuda, buffer);
-    return x;
-}
-
-/* Within one rounding and `slack`; frees `want` and the buffer. */
-static void same(const struct pair *pair, void *buffer, float *want,
-                 int64_t count, double slack)
-{
-    float *got = fetched(pair, buffer, count);
-    double relative = 1.01 * rounding(pair->type);
-    if (pair->type == TW_F16)
-        slack += 0x1p-24; /* its subnormal numbers */
-    for (int64_t i = 0; i < count; i++) {
-        double far = fabs((double)got[i] - (double)want[i]);
-        ck_assert_msg(far <= relative * fabs((double)want[i]) + slack,
-                      "number %lld of %lld: %g, not %g", (long long)i,
-                      (long long)count, (double)got[i], (double)want[i]);
-    }
-    tw_free(got);
-    tw_free(want);
-}
-
-/* Runs a slot on both rows; the calls use y and err. */
-#define BOTH(pair, count, slack, cuda_call, ref_call)                          \
-    do {                                                                       \
-        err = (struct tw_error){0};                                            \
-        void *y = output(pair, count);                                         \
-        TW_OK_OR_FAIL(cuda_call, err);                                         \
-        void *device_y_ = y;                                                   \
-        y = fix_poison(count);                                                 \
-        TW_OK_OR_FAIL(ref_call, err);                                          \
-        same(pair, device_y_, y, count, slack);                                \
-    } while (0)
-
-#define CUDA tw_ops_cuda
-#define REF  tw_ops_ref
-
 static const int64_t widths[] = {8, 63, 64, 72, 264, 520, 2056};
 
 START_TEST(embed_and_positions)
@@ -195,18 +32,18 @@ START_TEST(embed_and_positions)
     int64_t rows = pair->fix.batch.rows;
     for (int i = 0; i < COUNT(widths); i++) {
         struct tw_error err = {0};
-        struct tw_matrix table = matrix(pair, 300, widths[i], 1);
+        struct tw_matrix table = pair_matrix(pair, 300, widths[i], 1);
         struct tw_weight *w[2];
         TW_OK_OR_FAIL(CUDA.weight_load(pair->cuda, &table, &w[0], &err), err);
         TW_OK_OR_FAIL(REF.weight_load(pair->ref, &table, &w[1], &err), err);
         int64_t count = rows * widths[i];
         BOTH(pair, count, 0, CUDA.embed(pair->cuda, y, w[0], 1.5f, &err),
              REF.embed(pair->ref, y, w[1], 1.5f, &err));
-        float *x = numbers(pair, count, 1);
-        void *y = device_of(pair, x, count);
+        float *x = pair_numbers(pair, count, 1);
+        void *y = pair_device(pair, x, count);
         TW_OK_OR_FAIL(CUDA.positions(pair->cuda, y, w[0], 2, &err), err);
         TW_OK_OR_FAIL(REF.positions(pair->ref, x, w[1], 2, &err), err);
-        same(pair, y, x, count, 0);
+        pair_same(pair, y, x, count, 0);
         CUDA.weight_free(pair->cuda, w[0]);
         REF.weight_free(pair->ref, w[1]);
         fix_matrix_fini(&table);
@@ -219,10 +56,10 @@ START_TEST(what_has_no_row_is_named)
 {
     struct tw_error err = {0};
     struct pair *pair = pair_start_of(batches[3], 11, TW_BF16);
-    struct tw_matrix table = matrix(pair, 5, 8, 1);
+    struct tw_matrix table = pair_matrix(pair, 5, 8, 1);
     struct tw_weight *w;
     TW_OK_OR_FAIL(CUDA.weight_load(pair->cuda, &table, &w, &err), err);
-    void *y = output(pair, pair->fix.batch.rows * 8);
+    void *y = pair_output(pair, pair->fix.batch.rows * 8);
     TW_FAILS_WITH(CUDA.embed(pair->cuda, y, w, 1, &err), TW_ERR_MISMATCH,
                   "is not among the embedding's rows", err);
     TW_FAILS_WITH(CUDA.positions(pair->cuda, y, w, 2, &err), TW_ERR_MISMATCH,
@@ -244,23 +81,23 @@ static void check_norm(struct pair *pair, int64_t width, int64_t groups,
 {
     struct tw_error err = {0};
     int64_t count = pair->fix.batch.rows * width, part = width / groups;
-    forget(pair);
+    pair_forget(pair);
     struct tw_norm norm = {.kind = kind ? TW_NORM_LAYER : TW_NORM_RMS,
                            .eps = 1e-5f,
                            .offset = has_weight && is_each ? 1 : 0,
                            .groups = groups};
-    float *x = numbers(pair, count, 3);
+    float *x = pair_numbers(pair, count, 3);
     if (has_weight)
-        norm.weight = matrix(pair, is_each ? groups : 1, part, 1);
+        norm.weight = pair_matrix(pair, is_each ? groups : 1, part, 1);
     if (has_weight && kind)
-        norm.bias = matrix(pair, is_each ? groups : 1, part, 1);
-    void *from = device_of(pair, x, count);
+        norm.bias = pair_matrix(pair, is_each ? groups : 1, part, 1);
+    void *from = pair_device(pair, x, count);
     BOTH(pair, count, 4e-6, CUDA.norm(pair->cuda, y, from, width, &norm, &err),
          REF.norm(pair->ref, y, x, width, &norm, &err));
     float *want = fix_poison(count);
     TW_OK_OR_FAIL(CUDA.norm(pair->cuda, from, from, width, &norm, &err), err);
     TW_OK_OR_FAIL(REF.norm(pair->ref, want, x, width, &norm, &err), err);
-    same(pair, from, want, count, 4e-6);
+    pair_same(pair, from, want, count, 4e-6);
     fix_matrix_fini(&norm.weight);
     fix_matrix_fini(&norm.bias);
     tw_free(x);
@@ -290,8 +127,10 @@ START_TEST(add_and_act_mul)
     struct pair *pair = pair_start(_i, 11);
     for (int i = 0; i < COUNT(widths); i++) {
         int64_t count = pair->fix.batch.rows * widths[i];
-        float *a = numbers(pair, count, 4), *b = numbers(pair, count, 1);
-        void *da = device_of(pair, a, count), *db = device_of(pair, b, count);
+        float *a = pair_numbers(pair, count, 4),
+              *b = pair_numbers(pair, count, 1);
+        void *da = pair_device(pair, a, count),
+             *db = pair_device(pair, b, count);
         BOTH(pair, count, 1e-7,
              CUDA.add(pair->cuda, y, da, db, widths[i], 0.3f, &err),
              REF.add(pair->ref, y, a, b, widths[i], 0.3f, &err));
@@ -319,10 +158,13 @@ static void check_matmul(struct pair *pair, int64_t n, int64_t k, int extra)
 {
     struct tw_error err = {0};
     int64_t rows = pair->fix.batch.rows;
-    forget(pair);
-    struct tw_matrix m = matrix(pair, n, k, 1), bias = matrix(pair, 1, n, 1);
-    float *x = numbers(pair, rows * k, 1), *r = numbers(pair, rows * n, 1);
-    void *dx = device_of(pair, x, rows * k), *dr = device_of(pair, r, rows * n);
+    pair_forget(pair);
+    struct tw_matrix m = pair_matrix(pair, n, k, 1),
+                     bias = pair_matrix(pair, 1, n, 1);
+    float *x = pair_numbers(pair, rows * k, 1),
+          *r = pair_numbers(pair, rows * n, 1);
+    void *dx = pair_device(pair, x, rows * k),
+         *dr = pair_device(pair, r, rows * n);
     struct tw_weight *w[2];
     TW_OK_OR_FAIL(CUDA.weight_load(pair->cuda, &m, &w[0], &err), err);
     TW_OK_OR_FAIL(REF.weight_load(pair->ref, &m, &w[1], &err), err);
@@ -335,7 +177,7 @@ static void check_matmul(struct pair *pair, int64_t n, int64_t k, int extra)
         float *want = fix_poison(rows * n);
         TW_OK_OR_FAIL(CUDA.matmul(pair->cuda, dr, dx, w[0], b, dr, &err), err);
         TW_OK_OR_FAIL(REF.matmul(pair->ref, want, x, w[1], b, r, &err), err);
-        same(pair, dr, want, rows * n, 2e-4);
+        pair_same(pair, dr, want, rows * n, 2e-4);
     } else {
         CUDA.free(pair->cuda, dr);
     }
@@ -382,15 +224,15 @@ START_TEST(rope)
             inv_freq[i] = powf(1e4f, -(float)(2 * i) / (float)how.dims);
         inv_freq[0] = 3e3f; /* an angle of a million */
         int64_t count = pair->fix.batch.rows * at->heads * at->head_dim;
-        float *x = numbers(pair, count, 1);
-        void *y = device_of(pair, x, count);
+        float *x = pair_numbers(pair, count, 1);
+        void *y = pair_device(pair, x, count);
         struct tw_error err = {0};
-        forget(pair);
+        pair_forget(pair);
         TW_OK_OR_FAIL(
             CUDA.rope(pair->cuda, y, at->heads, at->head_dim, &how, &err), err);
         TW_OK_OR_FAIL(
             REF.rope(pair->ref, x, at->heads, at->head_dim, &how, &err), err);
-        same(pair, y, x, count, 1e-6);
+        pair_same(pair, y, x, count, 1e-6);
     }
     pair_end(pair);
 }
@@ -435,10 +277,11 @@ START_TEST(attention)
             struct tw_attention how = attention_of(&heads[h], &modes[m]);
             int64_t nq = rows * how.heads * how.head_dim;
             int64_t nk = rows * how.kv_heads * how.head_dim;
-            float *q = numbers(pair, nq, 2), *k = numbers(pair, nk, 2);
-            float *v = numbers(pair, nk, 1);
-            void *dq = device_of(pair, q, nq), *dk = device_of(pair, k, nk);
-            void *dv = device_of(pair, v, nk);
+            float *q = pair_numbers(pair, nq, 2),
+                  *k = pair_numbers(pair, nk, 2);
+            float *v = pair_numbers(pair, nk, 1);
+            void *dq = pair_device(pair, q, nq), *dk = pair_device(pair, k, nk);
+            void *dv = pair_device(pair, v, nk);
             /* weights are rounded to 16 bits, values up to 1 */
             BOTH(pair, nq, 2 * rounding(pair->type),
                  CUDA.attention(pair->cuda, y, dq, dk, dv, &how, &err),
@@ -459,15 +302,15 @@ static void check_head(struct pair *pair, int64_t vocab,
 {
     struct tw_error err = {0};
     int64_t rows = pair->fix.batch.rows, d = 64;
-    struct tw_matrix m = matrix(pair, vocab, d, 0.3f);
-    float *x = numbers(pair, rows * d, 1);
-    void *dx = device_of(pair, x, rows * d);
+    struct tw_matrix m = pair_matrix(pair, vocab, d, 0.3f);
+    float *x = pair_numbers(pair, rows * d, 1);
+    void *dx = pair_device(pair, x, rows * d);
     const int64_t wanted[] = {0, rows - 1};
     float *nll[2], *logits[2];
     struct tw_head head = *how;
-    forget(pair);
+    pair_forget(pair);
     if (has_bias)
-        head.bias = matrix(pair, 1, vocab, 1);
+        head.bias = pair_matrix(pair, 1, vocab, 1);
     head.logit_rows = rows > 1 ? 2 : 1;
     head.logit_row = wanted;
     for (int b = 0; b < 2; b++) {
@@ -523,12 +366,12 @@ static float *passed(const struct pair *pair, void *ctx, const float *x,
     struct tw_error err = {0};
     int64_t d = how->heads * how->head_dim;
     struct tw_norm norm = {.kind = TW_NORM_RMS, .eps = 1e-5f};
-    void *a = device_of(pair, x, rows * d), *b = output(pair, rows * d);
+    void *a = pair_device(pair, x, rows * d), *b = pair_output(pair, rows * d);
     TW_OK_OR_FAIL(CUDA.norm(ctx, b, a, d, &norm, &err), err);
     TW_OK_OR_FAIL(CUDA.matmul(ctx, a, b, w, NULL, b, &err), err);
     TW_OK_OR_FAIL(CUDA.attention(ctx, b, a, a, a, how, &err), err);
     CUDA.free(ctx, a);
-    return fetched(pair, b, rows * d);
+    return pair_fetched(pair, b, rows * d);
 }
 
 START_TEST(a_row_is_free_of_its_batch)
@@ -541,10 +384,10 @@ START_TEST(a_row_is_free_of_its_batch)
     struct tw_attention how =
         attention_of(&(struct heads){2, 2, 64}, &modes[_i / 2]);
     int64_t d = 128, rows = pair->fix.batch.rows;
-    struct tw_matrix m = matrix(pair, d, d, 0.2f);
+    struct tw_matrix m = pair_matrix(pair, d, d, 0.2f);
     struct tw_weight *w;
     TW_OK_OR_FAIL(CUDA.weight_load(pair->cuda, &m, &w, &err), err);
-    float *x = numbers(pair, rows * d, 1);
+    float *x = pair_numbers(pair, rows * d, 1);
     float *all = passed(pair, pair->cuda, x, rows, w, &how);
     TW_OK_OR_FAIL(CUDA.finish(pair->cuda, &err), err);
     for (int64_t s = 0; s < pair->fix.batch.seqs; s++) {
@@ -574,7 +417,7 @@ START_TEST(two_batches_in_flight)
     struct pair *pair = pair_start_of(batches[2], 50, TW_BF16);
     struct fix_batch other;
     fix_batch_init(&other, batches[5], 50);
-    struct tw_matrix m = matrix(pair, 50, 64, 0.5f);
+    struct tw_matrix m = pair_matrix(pair, 50, 64, 0.5f);
     struct tw_weight *w;
     TW_OK_OR_FAIL(CUDA.weight_load(pair->cuda, &m, &w, &err), err);
     const struct tw_batch *batch[2] = {&pair->fix.batch, &other.batch};
@@ -583,8 +426,8 @@ START_TEST(two_batches_in_flight)
     void *dx[2];
     TW_OK_OR_FAIL(CUDA.finish(pair->cuda, &err), err);
     for (int b = 0; b < 2; b++) {
-        x[b] = numbers(pair, batch[b]->rows * 64, 1);
-        dx[b] = device_of(pair, x[b], batch[b]->rows * 64);
+        x[b] = pair_numbers(pair, batch[b]->rows * 64, 1);
+        dx[b] = pair_device(pair, x[b], batch[b]->rows * 64);
         nll[b] = fix_poison(batch[b]->rows);
         again[b] = fix_poison(batch[b]->rows);
         struct tw_head_obs obs = {.nll = nll[b]};
@@ -628,9 +471,9 @@ START_TEST(out_of_memory_is_an_error_and_no_more)
     TW_FAILS_WITH(CUDA.alloc(pair->cuda, INT64_C(1) << 44, &buffer, &err),
                   TW_ERR_NOMEM, "out of memory", err);
     CUDA.trim(pair->cuda);
-    float *x = numbers(pair, 64, 1);
-    void *dx = device_of(pair, x, 64);
-    same(pair, dx, x, 64, 0);
+    float *x = pair_numbers(pair, 64, 1);
+    void *dx = pair_device(pair, x, 64);
+    pair_same(pair, dx, x, 64, 0);
     pair_end(pair);
 }
 END_TEST
@@ -678,10 +521,5 @@ int main(void)
     tcase_add_test(tc, out_of_memory_is_an_error_and_no_more);
     tcase_add_test(tc, marks_are_in_order);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite); /* a context survives no fork */
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return tw_run_suite_here(suite);
 }

@@ -1,4 +1,5 @@
-/* Causal attention over the sequences of a batch:
+/* Causal attention over the sequences of a batch, in tiles with a running maximum
+ * and sum (FlashAttention, Dao and others 2022; FlashAttention-2, Dao 2023):
  *     s = scale q k^T (soft cap, alibi),  y = softmax(s) v
  * q, y [rows][heads][head_dim], k, v [rows][kv_heads][head_dim] of 16 bits.
  * Over a sequence of T rows 2 T^2 head_dim FLOP a head, on mma.sync; K and V of
@@ -18,8 +19,7 @@
  * run fails). A tile that a warp's queries don't see is skipped. */
 #include "kernels/cuda/attention.cuh"
 
-namespace
-{
+namespace {
 
 using namespace attention;
 

@@ -12,8 +12,7 @@
 #define TW_DYNAMIC_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
 #endif
 
-namespace attention
-{
+namespace attention {
 
 constexpr float LOG2_E = 1.44269504f;
 
@@ -134,7 +133,7 @@ __device__ __forceinline__ void bend(float (&s)[S::MM][S::N / 8][4], const param
                 int at = key + n * 8 + lane % 4 * 2 + e % 2;
                 int query = row + m * 16 + lane / 4 + e / 2 * 8;
                 if (p.soft_cap > 0) {
-                    float power = hopper::exp2_ftz(fabsf(z) * (2 * LOG2_E / p.soft_cap));
+                    float power = hopper::exp2_ftz(fabsf(z) * p.cap_factor);
                     z = copysignf(p.soft_cap - 2 * p.soft_cap * hopper::reciprocal_ftz(power + 1),
                                   z);
                 }

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "kernels/cuda/cuda_internal.h"
+#include "kernels/cuda/lt_form.h"
 
 #define WORKSPACE ((size_t)64 << 20)
 #define LIST      16 /* algorithms that are tried */
@@ -19,11 +20,8 @@
 
 /* One form and how it is run. */
 struct form {
-    enum tw_dtype type;
-    int64_t m, n, k;
-    bool is_rectified, is_added;
-    cublasLtMatmulDesc_t op;
-    cublasLtMatrixLayout_t x, w, y;
+    struct twp_lt_form lt;
+    bool is_added;
     cublasLtMatmulAlgo_t algorithm;
 };
 
@@ -41,15 +39,6 @@ size_t twp_lt_workspace_bytes(void)
     return WORKSPACE;
 }
 
-static enum tw_status check(cublasStatus_t got, const char *what,
-                            struct tw_error *err)
-{
-    if (got == CUBLAS_STATUS_SUCCESS)
-        return TW_OK;
-    return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuBLASLt: %s: %s", what,
-                        cublasLtGetStatusName(got));
-}
-
 enum tw_status twp_lt_create(struct CUstream_st *stream, struct twp_lt **out,
                              struct tw_error *err)
 {
@@ -57,7 +46,8 @@ enum tw_status twp_lt_create(struct CUstream_st *stream, struct twp_lt **out,
     if (!lt)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
     lt->stream = stream;
-    enum tw_status status = check(cublasLtCreate(&lt->handle), "start", err);
+    enum tw_status status =
+        twp_lt_check(cublasLtCreate(&lt->handle), "start", err);
     if (status == TW_OK)
         status = twp_device_alloc(&lt->workspace, WORKSPACE, err);
     if (status == TW_OK)
@@ -71,22 +61,12 @@ enum tw_status twp_lt_create(struct CUstream_st *stream, struct twp_lt **out,
     return status;
 }
 
-static void form_fini(struct form *form)
-{
-    if (form->op)
-        cublasLtMatmulDescDestroy(form->op);
-    cublasLtMatrixLayout_t layouts[] = {form->x, form->w, form->y};
-    for (int i = 0; i < 3; i++)
-        if (layouts[i])
-            cublasLtMatrixLayoutDestroy(layouts[i]);
-}
-
 void twp_lt_destroy(struct twp_lt *lt)
 {
     if (!lt)
         return;
     for (int i = 0; i < lt->forms; i++)
-        form_fini(&lt->form[i]);
+        twp_lt_form_fini(&lt->form[i].lt);
     if (lt->from)
         cudaEventDestroy(lt->from);
     if (lt->to)
@@ -97,42 +77,19 @@ void twp_lt_destroy(struct twp_lt *lt)
     tw_free(lt);
 }
 
-/* Row-major to cuBLAS's columns: y^T[n][m] = (w^T)^T x^T. */
-static enum tw_status describe(struct form *f, struct tw_error *err)
-{
-    cudaDataType_t type = f->type == TW_F16 ? CUDA_R_16F : CUDA_R_16BF;
-    cublasOperation_t turn = CUBLAS_OP_T;
-    cublasLtEpilogue_t epilogue =
-        f->is_rectified ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
-    uint64_t m = (uint64_t)f->m, n = (uint64_t)f->n, k = (uint64_t)f->k;
-    cublasStatus_t got =
-        cublasLtMatmulDescCreate(&f->op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatmulDescSetAttribute(f->op, CUBLASLT_MATMUL_DESC_TRANSA,
-                                             &turn, sizeof turn);
-    if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatmulDescSetAttribute(
-            f->op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatrixLayoutCreate(&f->w, type, k, n, f->k);
-    if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatrixLayoutCreate(&f->x, type, k, m, f->k);
-    if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatrixLayoutCreate(&f->y, type, n, m, f->n);
-    return check(got, "a product's form", err);
-}
-
 static enum tw_status multiply(struct twp_lt *lt, const struct form *f,
                                const cublasLtMatmulAlgo_t *algorithm,
                                const struct twp_lt_product *p,
                                struct tw_error *err)
 {
     const float one = 1, beta = f->is_added ? 1 : 0;
-    return check(cublasLtMatmul(lt->handle, f->op, &one, p->w, f->w, p->x, f->x,
-                                &beta, f->is_added ? p->residual : p->y, f->y,
-                                p->y, f->y, algorithm, lt->workspace, WORKSPACE,
-                                lt->stream),
-                 "a product", err);
+    const struct twp_lt_form *form = &f->lt;
+    return twp_lt_check(cublasLtMatmul(lt->handle, form->op, &one, p->w,
+                                       form->w, p->x, form->x, &beta,
+                                       f->is_added ? p->residual : p->y,
+                                       form->y, p->y, form->y, algorithm,
+                                       lt->workspace, WORKSPACE, lt->stream),
+                        "a product", err);
 }
 
 /* Milliseconds of TRIES runs. */
@@ -166,11 +123,12 @@ static enum tw_status list_algorithms(struct twp_lt *lt, const struct form *f,
             wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
             sizeof bytes);
     if (got == CUBLAS_STATUS_SUCCESS)
-        got = cublasLtMatmulAlgoGetHeuristic(
-            lt->handle, f->op, f->w, f->x, f->y, f->y, wish, LIST, list, count);
+        got = cublasLtMatmulAlgoGetHeuristic(lt->handle, f->lt.op, f->lt.w,
+                                             f->lt.x, f->lt.y, f->lt.y, wish,
+                                             LIST, list, count);
     if (wish)
         cublasLtMatmulPreferenceDestroy(wish);
-    return check(got, "algorithms", err);
+    return twp_lt_check(got, "algorithms", err);
 }
 
 static enum tw_status choose(struct twp_lt *lt, struct form *f,
@@ -201,10 +159,16 @@ static enum tw_status choose(struct twp_lt *lt, struct form *f,
     return status;
 }
 
+static cublasLtEpilogue_t epilogue_of(const struct twp_lt_product *p)
+{
+    return p->is_rectified ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 static bool is_of(const struct form *f, const struct twp_lt_product *p)
 {
-    return f->type == p->type && f->m == p->m && f->n == p->n && f->k == p->k &&
-           f->is_rectified == p->is_rectified &&
+    const struct twp_lt_form *lt = &f->lt;
+    return lt->type == p->type && lt->m == p->m && lt->n == p->n &&
+           lt->k == p->k && lt->epilogue == epilogue_of(p) &&
            f->is_added == (p->residual != NULL);
 }
 
@@ -213,21 +177,23 @@ static enum tw_status make_form(struct twp_lt *lt,
                                 struct form **out, struct tw_error *err)
 {
     if (lt->forms == FORMS) {
-        form_fini(&lt->form[0]);
+        twp_lt_form_fini(&lt->form[0].lt);
         lt->form[0] = lt->form[--lt->forms];
     }
     struct form *f = &lt->form[lt->forms];
-    *f = (struct form){.type = p->type,
-                       .m = p->m,
-                       .n = p->n,
-                       .k = p->k,
-                       .is_rectified = p->is_rectified,
+    *f = (struct form){.lt = {.type = p->type,
+                              .n = p->n,
+                              .k = p->k,
+                              .ld = p->n,
+                              .epilogue = epilogue_of(p)},
                        .is_added = p->residual != NULL};
-    enum tw_status status = describe(f, err);
+    enum tw_status status = twp_lt_form_init(&f->lt, err);
+    if (status == TW_OK)
+        status = twp_lt_form_rows(&f->lt, p->m, err);
     if (status == TW_OK)
         status = choose(lt, f, p, err);
     if (status != TW_OK) {
-        form_fini(f);
+        twp_lt_form_fini(&f->lt);
         return status;
     }
     lt->forms++;

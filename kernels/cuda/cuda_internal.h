@@ -103,9 +103,9 @@ TW_MUST_USE enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
                                        struct CUstream_st *stream,
                                        struct tw_error *err);
 
-/* ops_cuda.c, for bench.c. What a context has, and the call that its `ffn`
- * makes of a layer over the started batch: workspace, and counts where obs
- * isn't NULL; the caller sets y, x and residual. */
+/* call.c, for bench.c. What a context has, and the call that its `ffn` makes of
+ * a layer over the started batch: workspace, and counts where obs isn't NULL;
+ * the caller sets y, x and residual. */
 struct twp_cuda_bench; /* bench.c: what it keeps in a context */
 struct twp_context {
     const struct twp_device *device;

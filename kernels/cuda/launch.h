@@ -234,8 +234,10 @@ struct twp_down_args {
     const uint32_t *count; /* a dense layer's count words, whose tiles are added
                             * to the histograms; NULL: route did that */
     struct twp_counts counts;
-    const void *h_data, *down_data; /* h and down themselves, for down_thin: rows */
-    int64_t stride;    /* so far apart, a multiple of 8, zeros behind the columns */
+    /* h and down themselves, for down_thin: rows so far apart, a multiple of 8,
+     * zeros behind the columns. */
+    const void *h_data, *down_data;
+    int64_t stride;
     int32_t down_rows; /* up to d */
 };
 
@@ -244,8 +246,8 @@ TW_MUST_USE enum tw_status tw_launch_down(const struct twp_device *device,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);
 
-/* For rows.actual of up to TWP_THIN_ROWS, which tw_launch_down then leaves to it;
- * it does nothing where there are more. Both are launched. */
+/* For rows.actual of up to TWP_THIN_ROWS, which tw_launch_down then leaves to
+ * it; it does nothing where there are more. Both are launched. */
 #define TWP_THIN_ROWS 512
 TW_MUST_USE enum tw_status tw_launch_down_thin(const struct twp_down_args *args,
                                                struct CUstream_st *stream,

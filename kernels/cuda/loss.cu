@@ -19,8 +19,7 @@
 
 using namespace common;
 
-namespace
-{
+namespace {
 
 constexpr int THREADS = 256;
 constexpr float LOG2_E = 1.44269504f;

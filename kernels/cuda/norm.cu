@@ -15,8 +15,7 @@
 
 using namespace common;
 
-namespace
-{
+namespace {
 
 constexpr int WARP_WIDTH = 256; // of a part that one warp takes
 constexpr int SMALL_WARPS = 8;  // parts of one block then

@@ -10,8 +10,7 @@
 
 using namespace common;
 
-namespace
-{
+namespace {
 
 constexpr int THREADS = 256;
 constexpr int MAX_HALF = 512;

@@ -11,8 +11,7 @@
 
 using namespace common;
 
-namespace
-{
+namespace {
 
 constexpr int THREADS = 256;
 

@@ -4,8 +4,7 @@
 
 #include "kernels/cuda/common.cuh"
 
-namespace rows16
-{
+namespace rows16 {
 
 template <enum tw_dtype T> __device__ __forceinline__ float widen(uint16_t bits)
 {

@@ -174,7 +174,8 @@ static enum tw_status parse(int argc, char **argv, struct request *r,
     if (status != TW_OK || r->wants_help)
         return status;
     if (!target || strcmp(target, "ffn") != 0)
-        return tw_error_set(err, TW_ERR_USAGE, "say what to bench: ffn or model");
+        return tw_error_set(err, TW_ERR_USAGE,
+                            "say what to bench: ffn or model");
     status = check_data(r, err);
     if (status == TW_OK)
         status = check_path(&r->ffn, err);
@@ -315,8 +316,8 @@ const struct tw_command tw_command_bench = {
         "  -b TOKENS           tokens of the batch (4096; --paper: 64 "
         "sequences)\n"
         "  --ffn F             dense alone; twell or auto beside dense (each)\n"
-        "  --paper             as the paper: uniformly random ids, no head, the "
-        "mean of 50\n"
+        "  --paper             as the paper: uniformly random ids, no head, "
+        "the mean of 50\n"
         "  --no-loss           no head\n"
         "  --backend NAME      auto, cpu or cuda (auto)\n"
         "  -r, --repetitions N timed passes of each (by time, 5 to 100)\n"

@@ -50,10 +50,11 @@ void *tw_runner_context(const struct tw_runner *runner);
 int tw_runner_flights(const struct tw_runner *runner);
 /* Runs one batch, which is done when it is collected: in the order submitted.
  * The batch's arrays, obs, head and the logits stay untouched until then; the
- * structs batch, probes and logits need not stay. obs[L], each made for batch->rows or more and for as many
- * probes as given; they are reset here. obs NULL: nothing is counted, with a
- * backend that can (kernels/bench.h, has_uncounted). head NULL or head->nll NULL, and
- * logits NULL or without rows: the head is not computed. Returns TW_OK;
+ * structs batch, probes and logits need not stay. obs[L], each made for
+ * batch->rows or more and for as many probes as given; they are reset here. obs
+ * NULL: nothing is counted, with a backend that can (kernels/bench.h,
+ * has_uncounted). head NULL or head->nll NULL, and logits NULL or without rows:
+ * the head is not computed. Returns TW_OK;
  * TW_ERR_MISMATCH for a token that is not in the vocabulary or a sequence that
  * is longer than model->position_limit; TW_ERR_NUMERIC
  * naming layer, token and neuron where h is NaN or Inf (from collect: obs are

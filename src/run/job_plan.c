@@ -25,10 +25,11 @@ struct seen {
 
 static struct tw_plan_subject subject_of(const struct tw_job *s)
 {
-    return (struct tw_plan_subject){.model_hash = s->model->hash,
-                                    .backend = s->ops->name,
-                                    .types = tw_ops_compute_dtype(s->ops, s->dtype),
-                                    .layers = s->model->layers};
+    return (struct tw_plan_subject){
+        .model_hash = s->model->hash,
+        .backend = s->ops->name,
+        .types = tw_ops_compute_dtype(s->ops, s->dtype),
+        .layers = s->model->layers};
 }
 
 /* The plan of that run of the store; *text NULL where there is none. */

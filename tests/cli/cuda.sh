@@ -1,16 +1,10 @@
 #!/bin/sh
 # A whole model on the cuda backend, on the emulated device (tests/emu): within
 # the bound between backends of the CPU's counts, and the same for every batch,
-# order of the device's threads, shard and capability's two paths.
+# order of the device's threads and shard; the portable path too.
 . "${top_srcdir:-.}/tests/cli/lib.sh"
 
-if [ "${TW_EMU_DEVICES:-1}" = 0 ]; then
-    echo "skipped: TW_EMU_DEVICES is 0"
-    exit 77
-fi
-TWELLSCOPE_LIBDIR=${tw%/twellscope}/tests/emu
-TW_EMU_MULTIPROCESSORS=2
-export TWELLSCOPE_LIBDIR TW_EMU_MULTIPROCESSORS
+emulated_device
 python3 "$top/tests/cli/make_corpus.py" 12 60 3 c.jsonl
 options="-m $tiny -f c.jsonl -c 96 --active hidden --active abs:0.1 --per-token"
 profile() { # NAME BACKEND DB OPTION...
@@ -37,6 +31,14 @@ equal "the loss within 0.002" "$(one "SELECT abs(a.mean_nll - b.mean_nll) < 0.00
     JOIN run_info b WHERE a.run = 'cpu' AND b.run = 'cuda'")" 1
 equal "every row was counted" "$(one "SELECT count(*) FROM (SELECT DISTINCT tokens FROM
     layer_stats)")" 1
+
+TW_EMU_CAPABILITY=86
+export TW_EMU_CAPABILITY
+claim "the portable path counts" profile portable cuda m.sqlite
+unset TW_EMU_CAPABILITY
+equal "within 0.3 % too" "$(one "SELECT max(abs(a.mean_nnz / b.mean_nnz - 1)) < 0.003
+    FROM layer_stats a JOIN layer_stats b USING (layer)
+    WHERE a.run = 'cpu' AND b.run = 'portable'")" 1
 
 counts() { # DB FILE
     for query in "SELECT layer, active, mean_nnz, min_nnz, max_nnz, mean_l1 FROM all_layer_stats" \

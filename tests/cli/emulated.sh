@@ -3,13 +3,7 @@
 # program, both paths, and a device that is too small.
 . "${top_srcdir:-.}/tests/cli/lib.sh"
 
-if [ "${TW_EMU_DEVICES:-1}" = 0 ]; then
-    echo "skipped: TW_EMU_DEVICES is 0"
-    exit 77
-fi
-TWELLSCOPE_LIBDIR=${tw%/twellscope}/tests/emu
-TW_EMU_MULTIPROCESSORS=2
-export TWELLSCOPE_LIBDIR TW_EMU_MULTIPROCESSORS
+emulated_device
 small="--backend cuda -M 70 -K 32 -N 64 -r 1 --nnz 4 --db b.sqlite"
 
 claim "hopper" "$tw" bench ffn $small --path hopper --name h

@@ -32,6 +32,16 @@ claim() {
     shift
     if output=$("$@" 2>&1); then ok "$name"; else not_ok "$name" "$output"; fi
 }
+# The cuda backend on the emulated device (tests/emu); skips where there is none.
+emulated_device() {
+    if [ "${TW_EMU_DEVICES:-1}" = 0 ]; then
+        echo "skipped: TW_EMU_DEVICES is 0"
+        exit 77
+    fi
+    TWELLSCOPE_LIBDIR=${tw%/twellscope}/tests/emu
+    TW_EMU_MULTIPROCESSORS=2
+    export TWELLSCOPE_LIBDIR TW_EMU_MULTIPROCESSORS
+}
 # same NAME FILE FILE
 same() {
     if cmp -s "$2" "$3"; then
