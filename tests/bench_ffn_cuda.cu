@@ -169,7 +169,7 @@ Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int row_limit)
         active[0].kind = TW_ACTIVE_GATE;
         active[1].kind = TW_ACTIVE_HIDDEN;
         tw_probes probes = {2, active};
-        OK(twp_counts_defs(&probes, &l.call.counts, &err));
+        twp_counts_defs(&probes, true, &l.call.counts);
         l.counts = device<char>(twp_cuda_counts_bytes(m, N, l.call.counts.defs));
         twp_counts_carve(m, N, l.counts, &l.call.counts);
         l.call.counts.is_on = true;

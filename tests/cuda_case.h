@@ -256,7 +256,7 @@ static inline void case_run(struct cuda_case *c)
     size_t work_bytes = twp_ffn_work_bytes(ffn, m);
     struct twp_counts defs = {.is_on = !c->is_off};
     if (!c->is_off)
-        TW_OK_OR_FAIL(twp_counts_defs(&c->probes, &defs, &c->err), c->err);
+        twp_counts_defs(&c->probes, c->is_gated, &defs);
     size_t counts_bytes = twp_cuda_counts_bytes(m, f, defs.defs);
     void *x = upload(c->x, c->rows * c->d, c->type);
     void *residual = upload(c->residual, c->rows * c->d, c->type);

@@ -72,6 +72,7 @@ struct twp_list {
     int32_t room;   /* tiles * slots */
     uint32_t *n;    /* [rows] their number; UINT32_MAX: the row is routed */
     uint32_t *pair; /* [rows][room][2] */
+    float *gate;    /* [rows][room] act(gate), or NULL */
 };
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.
@@ -103,8 +104,8 @@ struct twp_rows {          /* which rows a product runs over */
 /* What a device is, read once. */
 struct twp_device {
     int number, multiprocessors;
-    int shared_bytes; /* of shared memory that one block may have */
-    int capability;   /* 10 major + minor */
+    int shared_bytes;       /* of shared memory that one block may have */
+    int capability;         /* 10 major + minor */
     enum tw_cuda_path path; /* hopper or portable */
 };
 
@@ -212,6 +213,8 @@ struct twp_hidden_args {
                                   * is where it is: abs or gate-abs, or NULL */
     void *h;                     /* [rows][stride] */
     int64_t stride;              /* a multiple of 8 */
+    float *wide_h, *wide_gate;   /* [rows][stride] h and act(gate) as they are
+                                  * counted; or NULL */
     uint32_t *count;             /* count words to write, or NULL; by list */
     float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;

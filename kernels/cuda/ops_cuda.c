@@ -35,6 +35,7 @@ static void cuda_fini(void *ctx)
     twp_products_destroy(cuda->products);
     twp_memory_fini(&cuda->work);
     twp_memory_fini(&cuda->head);
+    twp_second_fini(cuda);
     if (cuda->back)
         cudaStreamDestroy(cuda->back);
     if (cuda->stream)
@@ -47,8 +48,7 @@ static enum tw_status open_device(struct twp_cuda *cuda,
                                   struct tw_error *err)
 {
     struct cudaDeviceProp p;
-    enum tw_status status =
-        twp_device_open(config->device, &cuda->device, err);
+    enum tw_status status = twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaSetDevice(config->device), "device", err);
     if (status == TW_OK)
@@ -73,6 +73,8 @@ static enum tw_status open_streams(struct twp_cuda *cuda, struct tw_error *err)
         error = cudaEventCreateWithFlags(&cuda->flight[i].done,
                                          cudaEventDisableTiming);
     enum tw_status status = twp_cuda_check(error, "stream", err);
+    if (status == TW_OK)
+        status = twp_second_init(cuda, err);
     return status == TW_OK ? twp_products_create(&cuda->products, err) : status;
 }
 

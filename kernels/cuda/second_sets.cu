@@ -1,9 +1,9 @@
-/* The primary's active neurons of every row, compressed:
- *     start[r] = nnz[0] + ... + nnz[r - 1]
- *     set[start[r] ..], value[..] = the row's columns with a bit, their h
+/* The primary's active neurons of some rows, compressed:
+ *     start[row of place p] = first + nnz of the places before p
+ *     set[start[r] - first ..], value[..] = the row's columns with a bit, their h
  * starts: one block, 1024 rows a step; some microseconds. sets: a warp a row; bits
  * cols / 8 bytes, 8 written an active neuron and its h read. A word's lanes write
- * side by side; empty words are left out 32 at a time. */
+ * side by side; empty words are left out 32 at a time. parts: 4 bytes a row. */
 #include "kernels/cuda/second_rows.cuh"
 
 using namespace second;
@@ -13,16 +13,22 @@ namespace {
 constexpr int SCANNED = 1024; // rows of a step
 constexpr int WARPS = 8;
 
-__global__ void __launch_bounds__(SCANNED) starts_kernel(int64_t *start, const uint32_t *nnz,
-                                                         int rows)
+__global__ void __launch_bounds__(SCANNED)
+    starts_kernel(int64_t *start, const uint32_t *nnz, int all, const struct twp_rows of,
+                  const uint32_t *listed)
 {
     __shared__ int64_t sums[SCANNED / 32];
     common::wait_for_last();
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int64_t base = 0;
+    int rows = actual_rows(of);
+    int64_t base = start[all];
+    __syncthreads(); // all have read it
     for (int first = 0; first < rows; first += SCANNED) {
-        int row = first + threadIdx.x;
-        long long sum = row < rows ? nnz[row] : 0; // up to this row, with it
+        int place = first + threadIdx.x;
+        int64_t row = place < rows ? common::number_of(of, place) : all;
+        bool is_here = place < rows && !(listed && listed[row] == ROUTED);
+        uint32_t mine = is_here ? nnz[row] : 0;
+        long long sum = mine; // up to this place, with it
         for (int step = 1; step < 32; step *= 2) {
             long long below = __shfl_up_sync(FULL_WARP, sum, step);
             sum += lane >= step ? below : 0;
@@ -35,12 +41,25 @@ __global__ void __launch_bounds__(SCANNED) starts_kernel(int64_t *start, const u
             before += w < warp ? sums[w] : 0;
             base += sums[w];
         }
-        if (row < rows)
-            start[row + 1] = before + sum;
+        if (is_here)
+            start[row] = before + sum - mine;
         __syncthreads();
     }
     if (threadIdx.x == 0)
-        start[0] = 0;
+        start[all] = base;
+}
+
+__global__ void __launch_bounds__(SCANNED)
+    parts_kernel(const struct twp_rows rows, int part, int *list, int *actual)
+{
+    common::wait_for_last();
+    int place = blockIdx.x * SCANNED + threadIdx.x;
+    if (place >= rows.rows)
+        return;
+    if (!rows.list)
+        list[place] = place;
+    if (place % part == 0)
+        actual[place / part] = max(0, min(part, actual_rows(rows) - place));
 }
 
 struct Params {
@@ -94,18 +113,28 @@ template <typename Row> __global__ void __launch_bounds__(WARPS * 32) sets_kerne
     if (place >= actual_rows(p.h.rows))
         return;
     Row row(p.h, p.second.cols, place);
-    if (row.is_here() && p.sets.start[row.number + 1] <= p.sets.room)
-        fill(p, row, p.sets.start[row.number]);
+    if (row.is_here())
+        fill(p, row, p.sets.start[row.number] - p.sets.first);
 }
 
 } // namespace
 
 extern "C" enum tw_status tw_launch_set_starts(const struct twp_second *s,
-                                               const struct twp_second_sets *sets,
+                                               const struct twp_second_h *h, int64_t *start,
                                                struct CUstream_st *stream, struct tw_error *err)
 {
-    return common::launch("set_starts", starts_kernel, 1, SCANNED, 0, stream, err, sets->start,
-                          (const uint32_t *)s->nnz[0], s->rows);
+    return common::launch("set_starts", starts_kernel, 1, SCANNED, 0, stream, err, start,
+                          (const uint32_t *)s->nnz[0], s->rows, h->rows,
+                          (const uint32_t *)h->list.n);
+}
+
+extern "C" enum tw_status tw_launch_parts(const struct twp_rows *rows, int32_t part, int32_t *list,
+                                          int32_t *actual, struct CUstream_st *stream,
+                                          struct tw_error *err)
+{
+    int blocks = (rows->rows + SCANNED - 1) / SCANNED;
+    return common::launch("parts", parts_kernel, blocks, SCANNED, 0, stream, err, *rows, part, list,
+                          actual);
 }
 
 extern "C" enum tw_status tw_launch_sets(const struct twp_second *s, const struct twp_second_h *h,
