@@ -29,6 +29,7 @@ CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
 	kernels/cuda/hidden_fast.cu kernels/cuda/hidden_mma.cu \
 	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/route.cu \
 	kernels/cuda/second.cu kernels/cuda/second_count.cu \
+	kernels/cuda/second_input.cu \
 	kernels/cuda/second_sets.cu kernels/cuda/unpack.cu
 EXTRA_DIST += $(CUDA_CU_FILES)
 if HAVE_CUDA

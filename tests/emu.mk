@@ -43,10 +43,14 @@ tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm
 if HAVE_CHECK
 check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
 	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
-	tests/test_emu_second
+	tests/test_emu_second tests/test_emu_active
 TESTS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
 	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
-	tests/test_emu_second
+	tests/test_emu_second tests/test_emu_active
+tests_test_emu_active_SOURCES = tests/test_cuda_active.c \
+	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_active_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_active_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)

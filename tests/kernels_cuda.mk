@@ -7,14 +7,18 @@ if HAVE_CUDA
 if HAVE_CHECK
 check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
 	tests/test_cuda_attention tests/test_cuda_rows tests/test_cuda_loss \
-	tests/test_cuda_second
+	tests/test_cuda_second tests/test_cuda_active
 TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
 	tests/test_cuda_attention tests/test_cuda_rows tests/test_cuda_loss \
-	tests/test_cuda_second
+	tests/test_cuda_second tests/test_cuda_active
 tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_attention_LDADD = $(tests_test_cuda_ffn_LDADD)
+tests_test_cuda_active_SOURCES = tests/test_cuda_active.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_active_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_active_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
 	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_cuda_ops_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)

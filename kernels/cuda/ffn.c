@@ -252,7 +252,8 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
         status = hide_rows(ffn, device, call, x, (int64_t)i * second->part,
                            part, stream, err);
         if (status == TW_OK)
-            status = twp_second_rows(second, ffn, &part, NULL, stream, err);
+            status =
+                twp_second_rows(second, ffn, &part, NULL, NULL, stream, err);
     }
     return status;
 }
@@ -351,14 +352,12 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                    .counts = call->counts,
                                    .variant = ffn->variant};
     struct twp_rows rows = {.rows = call->rows};
-    if (call->second)
-        args.list.gate = call->second->listed_gate;
     enum tw_status status = tw_launch_hide(&args, stream, err);
     if (status == TW_OK)
         status = tw_launch_add(&args, stream, err);
     if (status == TW_OK && call->second)
-        status =
-            twp_second_rows(call->second, ffn, &rows, &args.list, stream, err);
+        status = twp_second_rows(call->second, ffn, &rows, &args.list, &args.in,
+                                 stream, err);
     return status;
 }
 

@@ -72,7 +72,6 @@ struct twp_list {
     int32_t room;   /* tiles * slots */
     uint32_t *n;    /* [rows] their number; UINT32_MAX: the row is routed */
     uint32_t *pair; /* [rows][room][2] */
-    float *gate;    /* [rows][room] act(gate), or NULL */
 };
 
 /* What is counted; all sums over what the caller zeroed. NULL block: nothing.

@@ -8,7 +8,8 @@
  *     tw_launch_sets        h -> sets, their values       (second_sets.cu)
  *
  * and for the layer, behind them, tw_launch_columns (second_count.cu): fired,
- * first, last. tw_launch_parts (second_sets.cu) divides dense rows. Results are
+ * first, last. tw_launch_parts divides dense rows before, tw_launch_gates
+ * (both second_input.cu) unpacks lists' act(gate). Results are
  * integers, minima and maxima alone and equal those of the cpu backend for
  * equal h, bit by bit. As in launch.h: device pointers unless it says
  * otherwise, the given stream, no allocation, TW_OK or the launch's error.
@@ -113,6 +114,12 @@ TW_MUST_USE enum tw_status tw_launch_sets(const struct twp_second *second,
 TW_MUST_USE enum tw_status tw_launch_parts(const struct twp_rows *rows,
                                            int32_t part, int32_t *list,
                                            int32_t *actual,
+                                           struct CUstream_st *stream,
+                                           struct tw_error *err);
+/* gate[rows][list->room]: act(gate) of the lists' entries. */
+TW_MUST_USE enum tw_status tw_launch_gates(const struct twp_packed *in,
+                                           const struct twp_list *list,
+                                           int32_t rows, float *gate,
                                            struct CUstream_st *stream,
                                            struct tw_error *err);
 

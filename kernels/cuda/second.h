@@ -89,11 +89,13 @@ TW_MUST_USE enum tw_status twp_second_divide(const struct twp_second_call *call,
                                              struct tw_error *err);
 struct twp_rows twp_second_part(const struct twp_second_call *call,
                                 const struct twp_rows *rows, int32_t i);
-/* The part's rows, whose h is in call->h, or list's (NULL: dense). */
+/* The part's rows, whose h is in call->h; with a list those in it, whose
+ * act(gate) is in packed. */
 TW_MUST_USE enum tw_status
 twp_second_rows(const struct twp_second_call *call, const struct tw_ffn *ffn,
                 const struct twp_rows *rows, const struct twp_list *list,
-                struct CUstream_st *stream, struct tw_error *err);
+                const struct twp_packed *packed, struct CUstream_st *stream,
+                struct tw_error *err);
 TW_MUST_USE enum tw_status twp_second_end(const struct twp_second_call *call,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);

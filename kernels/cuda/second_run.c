@@ -128,8 +128,10 @@ enum tw_status twp_second_rows(const struct twp_second_call *call,
                                const struct tw_ffn *ffn,
                                const struct twp_rows *rows,
                                const struct twp_list *list,
+                               const struct twp_packed *packed,
                                struct CUstream_st *stream, struct tw_error *err)
 {
+    enum tw_status status = TW_OK;
     struct twp_second to = call->to;
     struct twp_second_h h = {.rows = *rows, .stride = ffn->f_stride};
     for (int32_t d = 0; d < to.defs; d++)
@@ -141,7 +143,11 @@ enum tw_status twp_second_rows(const struct twp_second_call *call,
         h.h = call->h;
         h.a = call->gate;
     }
-    enum tw_status status = tw_launch_select(&to, &h, stream, err);
+    if (list && call->listed_gate)
+        status = tw_launch_gates(packed, list, rows->rows, call->listed_gate,
+                                 stream, err);
+    if (status == TW_OK)
+        status = tw_launch_select(&to, &h, stream, err);
     if (status == TW_OK && call->magnitudes.abs_sum)
         status = tw_launch_magnitudes(&to, &h, &call->magnitudes, stream, err);
     if (status == TW_OK && call->start)

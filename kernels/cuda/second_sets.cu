@@ -3,7 +3,7 @@
  *     set[start[r] - first ..], value[..] = the row's columns with a bit, their h
  * starts: one block, 1024 rows a step; some microseconds. sets: a warp a row; bits
  * cols / 8 bytes, 8 written an active neuron and its h read. A word's lanes write
- * side by side; empty words are left out 32 at a time. parts: 4 bytes a row. */
+ * side by side; empty words are left out 32 at a time. */
 #include "kernels/cuda/second_rows.cuh"
 
 using namespace second;
@@ -47,19 +47,6 @@ __global__ void __launch_bounds__(SCANNED)
     }
     if (threadIdx.x == 0)
         start[all] = base;
-}
-
-__global__ void __launch_bounds__(SCANNED)
-    parts_kernel(const struct twp_rows rows, int part, int *list, int *actual)
-{
-    common::wait_for_last();
-    int place = blockIdx.x * SCANNED + threadIdx.x;
-    if (place >= rows.rows)
-        return;
-    if (!rows.list)
-        list[place] = place;
-    if (place % part == 0)
-        actual[place / part] = max(0, min(part, actual_rows(rows) - place));
 }
 
 struct Params {
@@ -126,15 +113,6 @@ extern "C" enum tw_status tw_launch_set_starts(const struct twp_second *s,
     return common::launch("set_starts", starts_kernel, 1, SCANNED, 0, stream, err, start,
                           (const uint32_t *)s->nnz[0], s->rows, h->rows,
                           (const uint32_t *)h->list.n);
-}
-
-extern "C" enum tw_status tw_launch_parts(const struct twp_rows *rows, int32_t part, int32_t *list,
-                                          int32_t *actual, struct CUstream_st *stream,
-                                          struct tw_error *err)
-{
-    int blocks = (rows->rows + SCANNED - 1) / SCANNED;
-    return common::launch("parts", parts_kernel, blocks, SCANNED, 0, stream, err, *rows, part, list,
-                          actual);
 }
 
 extern "C" enum tw_status tw_launch_sets(const struct twp_second *s, const struct twp_second_h *h,

@@ -232,8 +232,7 @@ __device__ __forceinline__ void dot_window(const HideParams &p, const uint16_t *
 
 template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL>
 __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window &window, int n,
-                                            uint2 *out, float *gate, RowSums &sums,
-                                            bool is_skipped)
+                                            uint2 *out, RowSums &sums, bool is_skipped)
 {
     __syncwarp();
     if (GATED)
@@ -248,8 +247,6 @@ __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window
         if (GATED)
             h *= window.dot[e] + (p.up_bias ? __ldg(p.up_bias + neuron) : 0.0f);
         out[e] = make_uint2(neuron, __float_as_uint(h));
-        if (gate)
-            gate[e] = a;
         if (p.counts.is_on)
             count_entry(p.counts, sums, neuron, a, h, row, is_skipped);
     }
@@ -273,9 +270,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
     }
     bool is_skipped = p.counts.is_on && p.counts.skip && p.counts.skip[row];
     RowSums sums;
-    int64_t at = (int64_t)row * p.in.tiles * p.in.slots;
-    uint2 *out = reinterpret_cast<uint2 *>(p.list.pair) + at;
-    float *gate = p.list.gate ? p.list.gate + at : nullptr;
+    uint2 *out = reinterpret_cast<uint2 *>(p.list.pair) + (int64_t)row * p.in.tiles * p.in.slots;
     int listed = 0;
 #pragma unroll 1
     for (int first = 0; first < p.in.tiles; first += 32) {
@@ -293,8 +288,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
         for (int base = 0; base < total; base += WINDOW) {
             fill_window(window, p.in, cell, tile, count, upto - count, base);
             hide_window<T, NV, BATCH, GATED, FULL>(p, row, window, min(WINDOW, total - base),
-                                          out + listed + base,
-                                          gate ? gate + listed + base : nullptr, sums, is_skipped);
+                                          out + listed + base, sums, is_skipped);
         }
         listed += total;
     }
