@@ -23,8 +23,8 @@
 
 /* Bytes of fp32 h and act(gate) at once; tests take less. */
 #define TWP_SECOND_BYTES (INT64_C(256) << 20)
-/* A part's rows are a multiple of it: whole tiles of the Hopper products. */
-#define TWP_SECOND_STEP 256
+/* A part's rows are a multiple of it: whole tiles of the products. */
+#define TWP_SECOND_STEP 128
 
 struct twp_cuda;
 struct twp_pending;
