@@ -103,8 +103,8 @@ struct twp_rows {          /* which rows a product runs over */
 /* What a device is, read once. */
 struct twp_device {
     int number, multiprocessors;
-    int shared_bytes;       /* of shared memory that one block may have */
-    int capability;         /* 10 major + minor */
+    int shared_bytes; /* of shared memory that one block may have */
+    int capability;   /* 10 major + minor */
     enum tw_cuda_path path; /* hopper or portable */
 };
 

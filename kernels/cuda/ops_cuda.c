@@ -48,7 +48,8 @@ static enum tw_status open_device(struct twp_cuda *cuda,
                                   struct tw_error *err)
 {
     struct cudaDeviceProp p;
-    enum tw_status status = twp_device_open(config->device, &cuda->device, err);
+    enum tw_status status =
+        twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaSetDevice(config->device), "device", err);
     if (status == TW_OK)
