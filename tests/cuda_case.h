@@ -338,4 +338,18 @@ static inline void case_refer(struct cuda_case *c)
     ref->fini(ctx);
 }
 
+/* Where the device is emulated (tests/emu), a path takes one case in `of`, the
+ * next path another, unless TW_EMU_ALL is set. */
+static int the_path;
+
+static inline bool is_left_out(int i, int of)
+{
+#ifdef TW_CUDA_EMULATED
+    return !getenv("TW_EMU_ALL") && (i + the_path) % of != 0;
+#else
+    (void)i, (void)of, (void)the_path;
+    return false;
+#endif
+}
+
 #endif

@@ -257,8 +257,9 @@ static void check_norm(int norm, enum tw_norm_kind kind, enum tw_dtype type,
 START_TEST(norm)
 {
     for (int i = 0; i < 16; i++)
-        check_norm(_i, i / 4 % 2 ? TW_NORM_LAYER : TW_NORM_RMS,
-                   types[(i + _i) % 2], (i * 5 + _i) % 16);
+        if (!is_left_out(i, 3))
+            check_norm(_i, i / 4 % 2 ? TW_NORM_LAYER : TW_NORM_RMS,
+                       types[(i + _i) % 2], (i * 5 + _i) % 16);
 }
 END_TEST
 
@@ -278,6 +279,8 @@ END_TEST
 /* Runs give one result, and so does a row among others and alone. */
 START_TEST(a_norm_of_a_row_is_its_own)
 {
+    if (is_left_out(_i, 3))
+        return;
     struct tw_error err = {0};
     enum tw_dtype type = types[_i % 2];
     int64_t rows = 29, width = norms[_i / 2].width, n = rows * width;

@@ -482,13 +482,13 @@ static void check_equal(const struct second_case *c)
 
 static const int32_t shapes[][2] = {{1, 1},     {20, 31},  {20, 32},
                                     {21, 33},   {30, 257}, {40, 1000},
-                                    {20, 2049}, {2100, 70}};
+                                    {20, 2049}, {1100, 70}};
 #define WISHES COUNT(wishes)
 
 START_TEST(equals_the_reference)
 {
     int shape = _i / WISHES;
-    if (is_left_out(_i, 3))
+    if (is_left_out(_i, 5))
         return;
     for (int form = 0; form < FORMS; form++) {
         struct second_case c = {.rows = shapes[shape][0],
@@ -506,6 +506,8 @@ END_TEST
 
 START_TEST(equals_the_cpu_backend)
 {
+    if (is_left_out(_i, 5))
+        return;
     for (int form = 0; form < FORMS; form++) {
         struct second_case c = {.rows = 60,
                                 .cols = 300 + 7 * _i,
