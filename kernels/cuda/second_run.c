@@ -38,7 +38,9 @@ static int32_t part_rows(const struct twp_cuda *cuda, const struct tw_ffn *ffn,
     int64_t row_bytes = ffn->f_stride * matrices * (int64_t)sizeof(float);
     int64_t part = cuda->second.part_bytes / row_bytes / TWP_SECOND_STEP;
     part = (part > 1 ? part : 1) * TWP_SECOND_STEP;
-    return part < rows ? (int32_t)part : rows;
+    if (part < rows)
+        return (int32_t)part;
+    return rows > 0 ? rows : 1;
 }
 
 static size_t carve(const struct tw_ffn *ffn, int32_t rows,
@@ -61,7 +63,7 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows,
     c->h = twp_place(memory, &at, wide);
     if (twp_second_needs_gate(ffn, wish, false))
         c->gate = twp_place(memory, &at, wide);
-    if (ffn->can_pack && twp_second_needs_gate(ffn, wish, true))
+    if (!ffn->is_dense && twp_second_needs_gate(ffn, wish, true))
         c->listed_gate =
             twp_place(memory, &at, listed * sizeof *c->listed_gate);
     c->list = twp_place(memory, &at, r * sizeof *c->list);
