@@ -10,7 +10,8 @@
 enum tw_status twp_cuda_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                  struct tw_ffn **ffn, struct tw_error *err)
 {
-    return twp_ffn_create(desc, ((struct twp_cuda *)ctx)->type, ffn, err);
+    const struct twp_cuda *cuda = ctx;
+    return twp_ffn_create_in(desc, cuda->type, cuda->loading, ffn, err);
 }
 
 void twp_cuda_ffn_free(void *ctx, struct tw_ffn *ffn)
@@ -67,7 +68,16 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
     return twp_counts_clear(counts, rows, ffn->f, cuda->stream, err);
 }
 
-enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+/* The weights of a layer that the host keeps. */
+static enum tw_status bring_weights(struct twp_cuda *cuda, struct tw_ffn *ffn,
+                                    struct tw_error *err)
+{
+    char *block;
+    enum tw_status status = twp_ring_enter(cuda, ffn->layer, &block, err);
+    return status == TW_OK ? twp_ffn_bind(ffn, block, err) : status;
+}
+
+enum tw_status twp_context_call(void *ctx, struct tw_ffn *ffn,
                                 const struct tw_probes *probes,
                                 struct tw_layer_obs *obs,
                                 struct twp_ffn_call *call, struct tw_error *err)
@@ -85,7 +95,9 @@ enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     twp_ffn_work_carve(ffn, rows, cuda->work.at, &call->work);
-    if (obs)
+    if (ffn->layer)
+        status = bring_weights(cuda, ffn, err);
+    if (status == TW_OK && obs)
         status = take_pending(cuda, ffn, probes, obs, &call->counts, err);
     return status;
 }

@@ -20,12 +20,14 @@ extern "C" {
 /* Slots of a tile: a packed row of up to 25 % stays sparse. */
 #define TWP_CUDA_SLOTS 64
 
+struct twp_layer; /* layers.h */
+
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
     enum tw_dtype type;      /* of weights, x, residual, h and y */
     bool is_gated, is_applied;
     bool can_pack, is_dense; /* is_dense: by plan, or as it cannot pack */
-    struct twp_def apply; /* where is_applied */
+    struct twp_def apply;    /* where is_applied */
     int32_t d_model;
     int32_t d; /* d_model rounded up to 8: what the kernels see */
     int32_t f, tiles;
@@ -33,7 +35,9 @@ struct tw_ffn {
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
     void *gate, *up;          /* [f][d]; gate NULL: plain */
-    void *down, *down_t;      /* [d][f_stride], [f][d] */
+    void *down, *down_t;      /* [d][f_stride], [f][d]; down_t where can_pack */
+    struct twp_layer *layer;  /* whose block has these four, at: or NULL */
+    size_t at[4];
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
     struct twp_map gate_map, up_map, down_map;
 };
@@ -83,7 +87,11 @@ TW_MUST_USE enum tw_status twp_matrix_load(const struct tw_matrix *matrix,
                                            enum tw_dtype type, int64_t stride,
                                            void **out, struct tw_error *err);
 
-/* ffn.c. Copies the weights (synchronously) as `type`, which is that of every
+/* ffn.c. Checks the description; all but weights. */
+TW_MUST_USE enum tw_status twp_ffn_shape(const struct tw_ffn_desc *desc,
+                                         enum tw_dtype type, struct tw_ffn *ffn,
+                                         struct tw_error *err);
+/* Copies the weights (synchronously) as `type`, which is that of every
  * buffer too: TW_BF16 or TW_F16. Returns TW_OK, TW_ERR_MISMATCH
  * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels
  * can't (naming it) or TW_ERR_NOMEM. */
@@ -91,6 +99,12 @@ TW_MUST_USE enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
                                           enum tw_dtype type,
                                           struct tw_ffn **ffn,
                                           struct tw_error *err);
+/* The same in a layer on the host, if it isn't NULL. */
+TW_MUST_USE enum tw_status twp_ffn_create_in(const struct tw_ffn_desc *desc,
+                                             enum tw_dtype type,
+                                             struct twp_layer *layer,
+                                             struct tw_ffn **ffn,
+                                             struct tw_error *err);
 void twp_ffn_destroy(struct tw_ffn *ffn);
 /* Bytes of a workspace, and its parts in memory of that many bytes. */
 size_t twp_ffn_work_bytes(const struct tw_ffn *ffn, int32_t rows);
@@ -114,7 +128,7 @@ struct twp_context {
     struct twp_cuda_bench **bench;
 };
 void twp_context_of(void *ctx, struct twp_context *context);
-TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
+TW_MUST_USE enum tw_status twp_context_call(void *ctx, struct tw_ffn *ffn,
                                             const struct tw_probes *probes,
                                             struct tw_layer_obs *obs,
                                             struct twp_ffn_call *call,
