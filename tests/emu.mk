@@ -42,9 +42,13 @@ tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm
 
 if HAVE_CHECK
 check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention
+	tests/test_emu_attention tests/test_emu_layers
 TESTS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention
+	tests/test_emu_attention tests/test_emu_layers
+tests_test_emu_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_layers_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_layers_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)

@@ -6,9 +6,13 @@ dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
 check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
-	tests/test_cuda_attention
+	tests/test_cuda_attention tests/test_cuda_layers
 TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
-	tests/test_cuda_attention
+	tests/test_cuda_attention tests/test_cuda_layers
+tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_layers_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_layers_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)

@@ -73,6 +73,10 @@ TW_MUST_USE enum tw_status twp_device_alloc(void **memory, size_t bytes,
                                             struct tw_error *err);
 void twp_device_free(void *memory);
 
+/* "12.3 GiB", "4.0 MiB", for people; text is returned. */
+#define TWP_SIZE_TEXT 32
+const char *twp_size_text(char text[TWP_SIZE_TEXT], size_t bytes);
+
 /* Round to nearest even; NaN stays NaN, and what is beyond fp16's 65504 becomes
  * Inf. */
 uint16_t twp_bf16_of(float value);

@@ -21,19 +21,16 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/memory.h"
 
-#define FEW_ROWS 4096 /* they keep a device busy */
-#define COUNTED  2
-#define SHARE    64
-#define GRAIN    ((size_t)1 << 10) /* of a small allocation */
-#define ROW      32 /* bytes of a row in batch.c's block, and its loss */
-
-static double gib(size_t bytes)
-{
-    return (double)bytes / (1 << 30);
-}
+#define FEW_ROWS  4096            /* they keep a device busy */
+#define MOST_ROWS (INT32_MAX / 4) /* of any batch */
+#define COUNTED   2
+#define SHARE     64
+#define GRAIN     ((size_t)1 << 10) /* of a small allocation */
+#define ROW       32 /* bytes of a row in batch.c's block, and its loss */
 
 /* What a batch takes beside the weights. */
 static size_t batch_bytes(const struct tw_layers *all, const struct tw_ffn *ffn,
@@ -61,27 +58,52 @@ static void size_layer(const struct tw_layers *all, const struct tw_ffn *ffn,
 static enum tw_status check_host(const struct twp_streaming *s,
                                  struct tw_error *err)
 {
-    size_t needed = (size_t)s->streamed * s->layer_bytes;
-    size_t there = (size_t)tw_memory_available();
-    if (there == 0 || needed <= there)
+    char wanted[TWP_SIZE_TEXT], there[TWP_SIZE_TEXT];
+    size_t bytes = (size_t)s->streamed * s->layer_bytes;
+    size_t available = (size_t)tw_memory_available();
+    if (available == 0 || bytes <= available)
         return TW_OK;
     return tw_error_set(err, TW_ERR_NOMEM,
-                        "cuda: %lld of %lld layers don't fit the device and "
-                        "need %.2f GiB of the host's memory; %.2f GiB are "
+                        "cuda: out of memory: %lld of %lld layers don't fit "
+                        "the device and need %s of the host's memory; %s are "
                         "available",
                         (long long)s->streamed, (long long)s->count,
-                        gib(needed), gib(there));
+                        twp_size_text(wanted, bytes),
+                        twp_size_text(there, available));
 }
 
 static void describe(struct twp_streaming *s)
 {
-    size_t bytes = (size_t)s->streamed * s->layer_bytes;
-    bool is_small = bytes < (size_t)1 << 30;
+    char size[TWP_SIZE_TEXT];
     snprintf(s->text, sizeof s->text,
-             "%lld of %lld layers resident, the others streamed, %.1f %s a "
-             "batch",
+             "%lld of %lld layers resident, the others streamed, %s a batch",
              (long long)(s->count - s->streamed), (long long)s->count,
-             gib(bytes) * (is_small ? 1024 : 1), is_small ? "MiB" : "GiB");
+             twp_size_text(size, (size_t)s->streamed * s->layer_bytes));
+}
+
+/* What is free, or less for tests. */
+static enum tw_status find_memory(size_t *free, size_t *whole,
+                                  struct tw_error *err)
+{
+    const char *most = getenv("TW_CUDA_MEMORY");
+    enum tw_status status =
+        twp_cuda_check(cudaMemGetInfo(free, whole), "memory", err);
+    if (status == TW_OK && most && strtoull(most, NULL, 10) < *free)
+        *free = strtoull(most, NULL, 10);
+    return status;
+}
+
+static enum tw_status too_little(const struct twp_streaming *s, size_t free,
+                                 size_t whole, struct tw_error *err)
+{
+    char wanted[TWP_SIZE_TEXT], there[TWP_SIZE_TEXT], all[TWP_SIZE_TEXT];
+    return tw_error_set(
+        err, TW_ERR_NOMEM,
+        "cuda: out of memory: of %lld layers %d need %s, but beside the "
+        "embedding and the head %s of %s are free",
+        (long long)s->count, TWP_BLOCKS,
+        twp_size_text(wanted, TWP_BLOCKS * s->block_bytes),
+        twp_size_text(there, free), twp_size_text(all, whole));
 }
 
 /* Sets s->streamed, 0 where all fit. */
@@ -89,28 +111,21 @@ static enum tw_status choose(const struct tw_layers *all,
                              const struct tw_ffn *ffn, struct twp_streaming *s,
                              struct tw_error *err)
 {
-    size_t free = 0, whole = 0;
-    enum tw_status status =
-        twp_cuda_check(cudaMemGetInfo(&free, &whole), "memory", err);
+    size_t free = 0, whole = 0, block = s->block_bytes;
+    enum tw_status status = find_memory(&free, &whole, err);
     if (status != TW_OK)
         return status;
-    int64_t most = INT32_MAX / 4; /* of any batch */
     int64_t rows = all->rows > 0 ? all->rows : FEW_ROWS;
-    size_t usable = free - free / SHARE, ring = TWP_BLOCKS * s->block_bytes;
+    rows = rows < MOST_ROWS ? rows : MOST_ROWS;
+    size_t usable = free - free / SHARE, ring = TWP_BLOCKS * block;
     size_t few = batch_bytes(all, ffn, rows < FEW_ROWS ? rows : FEW_ROWS);
-    if ((size_t)all->count * s->block_bytes + few <= usable)
+    if ((size_t)all->count * block + few <= usable)
         return TW_OK;
     if (all->count <= TWP_BLOCKS || ring > usable)
-        return tw_error_set(err, TW_ERR_NOMEM,
-                            "cuda: out of memory: of %lld layers at least %d "
-                            "must fit, %.3f GiB, and %.3f of %.3f GiB are free "
-                            "beside the embedding and the head",
-                            (long long)all->count, TWP_BLOCKS, gib(ring),
-                            gib(free), gib(whole));
-    size_t taken = ring + batch_bytes(all, ffn, rows < most ? rows : most);
-    int64_t resident =
-        taken < usable ? (int64_t)((usable - taken) / s->block_bytes) : 0;
-    s->streamed = s->count - resident;
+        return too_little(s, free, whole, err);
+    size_t taken = ring + batch_bytes(all, ffn, rows);
+    size_t room = taken < usable ? (usable - taken) / block : 0;
+    s->streamed = s->count - (int64_t)room;
     assert(s->streamed > TWP_BLOCKS);
     return TW_OK;
 }
@@ -150,12 +165,14 @@ static enum tw_status begin_layer(struct twp_cuda *cuda, int64_t number,
     struct twp_layer *layer = &s->layer[before];
     void *host = NULL;
     if (cudaMallocHost(&host, s->layer_bytes) != cudaSuccess) {
+        char wanted[TWP_SIZE_TEXT], got[TWP_SIZE_TEXT];
         cudaGetLastError(); /* not the next call's */
-        return tw_error_set(err, TW_ERR_NOMEM,
-                            "cuda: out of pinned memory: %.2f GiB of layers "
-                            "that don't fit the device, the host gave %.2f",
-                            gib((size_t)s->streamed * s->layer_bytes),
-                            gib((size_t)before * s->layer_bytes));
+        return tw_error_set(
+            err, TW_ERR_NOMEM,
+            "cuda: out of pinned memory: %s of layers don't fit the device, of "
+            "which the host takes %s",
+            twp_size_text(wanted, (size_t)s->streamed * s->layer_bytes),
+            twp_size_text(got, (size_t)before * s->layer_bytes));
     }
     *layer = (struct twp_layer){.host = host, .room = s->layer_bytes};
     cuda->loading = layer;

@@ -45,22 +45,24 @@ static enum tw_status narrow_matrix(uint16_t *out, enum tw_dtype type,
 static enum tw_status make_room(const struct tw_matrix *m, size_t bytes,
                                 void **out, struct tw_error *err)
 {
-    const double gib = 1 << 30;
     struct tw_error plain = {0};
     size_t free = 0, whole = 0;
+    char wanted[TWP_SIZE_TEXT], there[TWP_SIZE_TEXT], all[TWP_SIZE_TEXT];
     enum tw_status status = twp_device_alloc(out, bytes, &plain);
-    if (status != TW_ERR_NOMEM ||
-        cudaMemGetInfo(&free, &whole) != cudaSuccess) {
-        cudaGetLastError(); /* not the next call's */
-        return status == TW_OK ? TW_OK
-                               : tw_error_set(err, status, "%s", plain.text);
-    }
+    if (status == TW_OK)
+        return TW_OK;
+    if (status != TW_ERR_NOMEM)
+        return tw_error_set(err, status, "%s", plain.text);
+    enum tw_status known =
+        twp_cuda_check(cudaMemGetInfo(&free, &whole), "memory", err);
+    if (known != TW_OK)
+        return known;
     return tw_error_set(err, status,
-                        "cuda: out of memory for a matrix of %lld x %lld "
-                        "(%.3f GiB): %.3f of %.3f GiB are free",
+                        "cuda: out of memory for a matrix of %lld x %lld (%s): "
+                        "%s of %s are free",
                         (long long)m->rows, (long long)m->cols,
-                        (double)bytes / gib, (double)free / gib,
-                        (double)whole / gib);
+                        twp_size_text(wanted, bytes),
+                        twp_size_text(there, free), twp_size_text(all, whole));
 }
 
 enum tw_status twp_matrix_load(const struct tw_matrix *m, enum tw_dtype type,
