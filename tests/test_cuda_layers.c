@@ -15,27 +15,28 @@
 extern const struct tw_ops tw_ops_cuda;
 #define CUDA tw_ops_cuda
 
-enum { LAYERS = 5, VOCAB = 11, BATCHES = 3, ALL = LAYERS };
+enum { LAYERS = 5, VOCAB = 11, BATCHES = 3, ROWS = 120, ALL = LAYERS };
 
-/* A model of LAYERS layers: x += (x a^T) b^T; x += ffn(x). */
+/* A model of LAYERS layers: x += (x a^T) b^T; x += ffn(norm(x)). */
 struct shape {
     int64_t d, m, f;
-    enum tw_act act;
+    struct tw_activation activation;
     enum tw_dtype type, stored;
     bool is_gated, has_bias;
 };
 static const struct shape shapes[] = {
-    {64, 96, 200, TW_ACT_RELU, TW_BF16, TW_BF16, true, false},
-    {36, 40, 300, TW_ACT_RELU, TW_F16, TW_F32, false, true},
-    {72, 24, 136, TW_ACT_SILU, TW_BF16, TW_F32, true, true},
+    {64, 96, 200, {TW_ACT_FATRELU, 2.5f, ""}, TW_BF16, TW_BF16, true, false},
+    {36, 40, 300, {TW_ACT_FATRELU, 2, ""}, TW_F16, TW_F32, false, true},
+    {72, 24, 136, {TW_ACT_SILU, 0, ""}, TW_BF16, TW_F32, true, true},
 };
 #define SHAPES ((int)(sizeof shapes / sizeof *shapes))
 
-static const int64_t lengths[BATCHES][FIX_SEQS] = {{5, 64, 61}, {40}, {1, 99}};
+static const int64_t lengths[BATCHES][FIX_SEQS] = {{5, 64, 51}, {40}, {1, 99}};
 
 static const struct tw_active counted = {.kind = TW_ACTIVE_HIDDEN,
                                          .name = "hidden"};
 static const struct tw_probes probes = {1, &counted};
+static const struct tw_norm norm = {.kind = TW_NORM_RMS, .eps = 1e-5f};
 
 struct layer {
     struct tw_matrix a, b;
@@ -66,7 +67,7 @@ static struct net *net_make(const struct shape *s)
         net->layer[l].b = make(s, s->d, s->m);
         *ffn = (struct tw_ffn_desc){.d_model = s->d,
                                     .d_ff = s->f,
-                                    .activation = {.act = s->act},
+                                    .activation = s->activation,
                                     .up = make(s, s->f, s->d),
                                     .down = make(s, s->d, s->f),
                                     .path = TW_FFN_TWELL};
@@ -76,7 +77,7 @@ static struct net *net_make(const struct shape *s)
             ffn->up_bias = make(s, 1, s->f);
         if (s->has_bias)
             ffn->down_bias = make(s, 1, s->d);
-        if (!tw_activation_is_sparse(s->act))
+        if (!tw_activation_is_sparse(s->activation.act))
             ffn->path = TW_FFN_DENSE;
     }
     return net;
@@ -106,7 +107,7 @@ struct loaded {
     void *ctx;
     struct tw_weight *embed, *a[LAYERS], *b[LAYERS];
     struct tw_ffn *ffn[LAYERS];
-    void *x[BATCHES], *between;
+    void *x[BATCHES], *between, *normed;
 };
 
 static enum tw_status load_layers(struct loaded *to, int64_t rows,
@@ -148,7 +149,7 @@ static enum tw_status open(struct loaded *to, const struct net *net,
     if (memory)
         setenv("TW_CUDA_MEMORY", text, 1);
     if (status == TW_OK)
-        status = load_layers(to, 130, err);
+        status = load_layers(to, ROWS, err);
     unsetenv("TW_CUDA_MEMORY");
     return status;
 }
@@ -160,6 +161,8 @@ static void shut(struct loaded *l)
             CUDA.free(l->ctx, l->x[b]);
     if (l->between)
         CUDA.free(l->ctx, l->between);
+    if (l->normed)
+        CUDA.free(l->ctx, l->normed);
     for (int i = 0; i < LAYERS; i++) {
         CUDA.weight_free(l->ctx, l->a[i]);
         CUDA.weight_free(l->ctx, l->b[i]);
@@ -235,7 +238,10 @@ static enum tw_status compute(struct loaded *w, int l, void *x,
     if (status == TW_OK)
         status = CUDA.matmul(w->ctx, x, w->between, w->b[l], NULL, x, err);
     if (status == TW_OK)
-        status = CUDA.ffn(w->ctx, x, x, x, w->ffn[l], &probes, obs, err);
+        status = CUDA.norm(w->ctx, w->normed, x, w->net->shape->d, &norm, err);
+    if (status == TW_OK)
+        status =
+            CUDA.ffn(w->ctx, x, w->normed, x, w->ffn[l], &probes, obs, err);
     return status;
 }
 
@@ -246,7 +252,10 @@ static void submit(struct loaded *w, struct result *r, int b, const int *order)
     int64_t rows = r->fix[b].batch.rows, d = w->net->shape->d;
     if (!w->between)
         TW_OK_OR_FAIL(
-            CUDA.alloc(w->ctx, 200 * w->net->shape->m, &w->between, &err), err);
+            CUDA.alloc(w->ctx, ROWS * w->net->shape->m, &w->between, &err),
+            err);
+    if (!w->normed)
+        TW_OK_OR_FAIL(CUDA.alloc(w->ctx, ROWS * d, &w->normed, &err), err);
     if (!w->x[b])
         TW_OK_OR_FAIL(CUDA.alloc(w->ctx, rows * d, &w->x[b], &err), err);
     TW_OK_OR_FAIL(CUDA.start(w->ctx, &r->fix[b].batch, &err), err);
@@ -316,7 +325,11 @@ static void run_resident(const struct net *net, struct result *r,
     TW_OK_OR_FAIL(open(&w, net, 0, &err), err);
     ck_assert_ptr_null(CUDA.weights(w.ctx));
     run(&w, r, order);
-    ck_assert_uint_gt(r->obs[0][0].fired[0] + r->obs[0][4].nnz[3], 0);
+    bool is_sparse = tw_activation_is_sparse(net->shape->activation.act);
+    for (int l = 0; l < LAYERS && is_sparse && order == in_turn; l++) {
+        ck_assert_uint_eq(r->obs[0][l].dense_rows, 0); /* all were gathered */
+        ck_assert_uint_gt(r->obs[0][l].nnz[7], 0);
+    }
     shut(&w);
 }
 
@@ -336,8 +349,6 @@ START_TEST(streamed_layers_give_the_same_bits)
                                      "streamed, "));
         result_init(&got, net);
         run(&w, &got, in_turn);
-        check_same(&want, &got, net);
-        run(&w, &got, in_turn); /* the ring goes on where it was */
         check_same(&want, &got, net);
         result_fini(&got);
         shut(&w);
@@ -503,6 +514,7 @@ END_TEST
 int main(void)
 {
     struct tw_error err = {0};
+    setenv("TW_EMU_ORDER", "2", 0); /* copies as early as they may be */
     if (tw_ops_cuda.probe(&err) != TW_OK) {
         printf("SKIP: %s\n", err.text);
         return 77;
