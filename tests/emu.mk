@@ -67,6 +67,6 @@ tests_test_emu_ffn_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_ffn_LDADD = libkernelsref.a libcudaemu.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) -lstdc++ -lpthread
 endif
-EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/emulated.sh
+EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/emulated.sh tests/cli/streamed.sh
 TESTS += $(EMU_CLI_TESTS)
 EXTRA_DIST += $(EMU_CLI_TESTS)
