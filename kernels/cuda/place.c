@@ -133,6 +133,7 @@ static enum tw_status choose(const struct tw_layers *all,
 static enum tw_status decide(struct twp_cuda *cuda, const struct tw_layers *all,
                              struct tw_error *err)
 {
+    assert(!cuda->streaming);
     struct tw_ffn shape;
     struct twp_streaming *s = tw_calloc(1, sizeof *s);
     if (!s)
