@@ -15,11 +15,12 @@ libkernels_a_SOURCES += %reldir%/module.h
 CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
 	kernels/cuda/bench.c kernels/cuda/buffers.c kernels/cuda/call.c \
 	kernels/cuda/counts.c kernels/cuda/device.c kernels/cuda/ffn.c \
-	kernels/cuda/ffn_weights.c \
 	kernels/cuda/flight.c kernels/cuda/head.c kernels/cuda/lt_form.c \
 	kernels/cuda/matmul.c \
-	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/place.c \
-	kernels/cuda/plan.c kernels/cuda/ring.c kernels/cuda/weights.c
+	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/plan.c \
+	kernels/cuda/weights.c
+CUDA_C_FILES += kernels/cuda/ffn_weights.c kernels/cuda/place.c \
+	kernels/cuda/ring.c
 CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
 	kernels/cuda/loss.cu kernels/cuda/norm.cu kernels/cuda/rope.cu \
 	kernels/cuda/rows.cu kernels/cuda/down.cu \

@@ -6,13 +6,9 @@ dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
 check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
-	tests/test_cuda_attention tests/test_cuda_layers
+	tests/test_cuda_attention
 TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
-	tests/test_cuda_attention tests/test_cuda_layers
-tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
-	tests/ops_fixture.h tests/tw_check.h
-tests_test_cuda_layers_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
-tests_test_cuda_layers_LDADD = $(tests_test_cuda_ffn_LDADD)
+	tests/test_cuda_attention
 tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
@@ -30,6 +26,12 @@ tests_test_cuda_ffn_SOURCES = tests/test_cuda_ffn.c tests/cuda_case.h \
 tests_test_cuda_ffn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_cuda_ffn_LDADD = libkernelsref.a libkernelscuda.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) $(CUDA_LIBS) -lstdc++
+check_PROGRAMS += tests/test_cuda_layers
+TESTS += tests/test_cuda_layers
+tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_layers_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_layers_LDADD = $(tests_test_cuda_ffn_LDADD)
 endif
 # Not built by default: scripts of their names make and run them.
 EXTRA_PROGRAMS += tests/bench_ffn_cuda tests/bench_attention_cuda

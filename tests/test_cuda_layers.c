@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/layers.h"
 #include "tests/ops_fixture.h"
 
 extern const struct tw_ops tw_ops_cuda;

@@ -207,8 +207,8 @@ static int64_t dense_bytes(const struct tw_bench_dense *dense)
            (int64_t)twp_lt_workspace_bytes();
 }
 
-/* W_down stands there twice where rows are packed: rows for the product, columns
- * for the gather. */
+/* W_down stands there twice where rows are packed: rows for the product,
+ * columns for the gather. */
 static int64_t ffn_bytes(const struct tw_ffn *ffn, int64_t rows)
 {
     return weight_bytes(ffn, (ffn->is_gated ? 3 : 2) + ffn->can_pack) +

@@ -68,16 +68,7 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
     return twp_counts_clear(counts, rows, ffn->f, cuda->stream, err);
 }
 
-/* The weights of a layer that the host keeps. */
-static enum tw_status bring_weights(struct twp_cuda *cuda, struct tw_ffn *ffn,
-                                    struct tw_error *err)
-{
-    char *block;
-    enum tw_status status = twp_ring_enter(cuda, ffn->layer, &block, err);
-    return status == TW_OK ? twp_ffn_bind(ffn, block, err) : status;
-}
-
-enum tw_status twp_context_call(void *ctx, struct tw_ffn *ffn,
+enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
                                 const struct tw_probes *probes,
                                 struct tw_layer_obs *obs,
                                 struct twp_ffn_call *call, struct tw_error *err)
@@ -95,9 +86,7 @@ enum tw_status twp_context_call(void *ctx, struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     twp_ffn_work_carve(ffn, rows, cuda->work.at, &call->work);
-    if (ffn->layer)
-        status = bring_weights(cuda, ffn, err);
-    if (status == TW_OK && obs)
+    if (obs)
         status = take_pending(cuda, ffn, probes, obs, &call->counts, err);
     return status;
 }
@@ -109,7 +98,9 @@ enum tw_status twp_cuda_ffn(void *ctx, void *y, const void *x,
 {
     struct twp_cuda *cuda = ctx;
     struct twp_ffn_call call = {.y = y, .x = x, .residual = residual};
-    enum tw_status status = twp_context_call(ctx, ffn, probes, obs, &call, err);
+    enum tw_status status = twp_ffn_bring(cuda, ffn, err);
+    if (status == TW_OK)
+        status = twp_context_call(ctx, ffn, probes, obs, &call, err);
     if (status == TW_OK)
         status = twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
     return status;

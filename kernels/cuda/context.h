@@ -7,8 +7,8 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include "kernels/cuda/cuda_internal.h"
 #include "kernels/cuda/launch_model.h"
-#include "kernels/cuda/layers.h"
 
 #define TWP_FLIGHTS 2
 
@@ -60,7 +60,8 @@ struct twp_vector {
     void *device;
 };
 
-struct twp_products; /* matmul.c */
+struct twp_products;  /* matmul.c */
+struct twp_streaming; /* layers.h */
 
 struct twp_cuda {
     struct twp_device device;
@@ -116,6 +117,9 @@ void twp_flights_fini(struct twp_cuda *cuda);
 enum tw_status twp_cuda_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                  struct tw_ffn **ffn, struct tw_error *err);
 void twp_cuda_ffn_free(void *ctx, struct tw_ffn *ffn);
+/* ring.c. The layer's weights are there for what is launched next. */
+TW_MUST_USE enum tw_status
+twp_ffn_bring(struct twp_cuda *cuda, struct tw_ffn *ffn, struct tw_error *err);
 enum tw_status twp_cuda_ffn(void *ctx, void *y, const void *x,
                             const void *residual, struct tw_ffn *ffn,
                             const struct tw_probes *probes,

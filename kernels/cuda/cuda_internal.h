@@ -132,7 +132,7 @@ struct twp_context {
     struct twp_cuda_bench **bench;
 };
 void twp_context_of(void *ctx, struct twp_context *context);
-TW_MUST_USE enum tw_status twp_context_call(void *ctx, struct tw_ffn *ffn,
+TW_MUST_USE enum tw_status twp_context_call(void *ctx, const struct tw_ffn *ffn,
                                             const struct tw_probes *probes,
                                             struct tw_layer_obs *obs,
                                             struct twp_ffn_call *call,

@@ -8,13 +8,14 @@
  * and so of what else is routed. */
 #include <config.h>
 
-#include "kernels/cuda/layers.h"
+#include "kernels/cuda/cuda_internal.h"
 
 #include <cuda_runtime_api.h>
 #include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernels/cuda/layers.h"
 #include "kernels/ffn_desc.h"
 
 #define ALIGN       256

@@ -12,12 +12,14 @@
  * what the device doesn't hold, not the model twice.
  *
  * Set aside for a batch of r rows: the buffers asked for by alloc, a layer's
- * workspace, the counts of COUNTED definitions for every layer and flight, rows
+ * workspace, its h in fp32 for what is counted in a second pass (WIDE_H bytes
+ * at most), the counts of COUNTED definitions for every layer and flight, rows
  * and losses, the head's logits; and of the free memory 1/SHARE, for what
  * allocations are rounded up by and vectors take. */
 #include <config.h>
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/layers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@
 #define FEW_ROWS  4096            /* they keep a device busy */
 #define MOST_ROWS (INT32_MAX / 4) /* of any batch */
 #define COUNTED   2
+#define WIDE_H    ((size_t)256 << 20)
 #define SHARE     64
 #define GRAIN     ((size_t)1 << 10) /* of a small allocation */
 #define ROW       32 /* bytes of a row in batch.c's block, and its loss */
@@ -38,7 +41,9 @@ static size_t batch_bytes(const struct tw_layers *all, const struct tw_ffn *ffn,
 {
     int32_t r = (int32_t)rows;
     size_t counts = twp_counts_bytes(r, ffn->f, COUNTED) + GRAIN;
+    size_t wide = (size_t)(rows * ffn->f) * sizeof(float);
     return (size_t)(rows * all->row_elements) * 2 + twp_ffn_work_bytes(ffn, r) +
+           (wide < WIDE_H ? wide : WIDE_H) +
            TWP_FLIGHTS * ((size_t)all->count * counts + (size_t)rows * ROW) +
            twp_head_bytes();
 }

@@ -11,6 +11,7 @@
 #include <config.h>
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/layers.h"
 
 #include "base/memory.h"
 
@@ -107,4 +108,14 @@ enum tw_status twp_ring_enter(struct twp_cuda *cuda, struct twp_layer *layer,
     else
         now->holds = NULL; /* asked for again, it is waited for */
     return status;
+}
+
+enum tw_status twp_ffn_bring(struct twp_cuda *cuda, struct tw_ffn *ffn,
+                             struct tw_error *err)
+{
+    char *block;
+    if (!ffn->layer)
+        return TW_OK;
+    enum tw_status status = twp_ring_enter(cuda, ffn->layer, &block, err);
+    return status == TW_OK ? twp_ffn_bind(ffn, block, err) : status;
 }

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/layers.h"
 
 #include <string.h>
 
