@@ -8,7 +8,8 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/hidden_stage.cuh \
 	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh %reldir%/cuda/rows16.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
-	%reldir%/cuda/pack_rows.cuh \
+	%reldir%/cuda/pack_rows.cuh %reldir%/cuda/second_rows.cuh \
+	%reldir%/cuda/second_top.cuh \
 	%reldir%/cuda/product_mma.cuh %reldir%/cuda/staged.cuh
 libkernels_a_SOURCES += %reldir%/module.h
 # tests/emu.mk builds these too.
@@ -18,7 +19,8 @@ CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
 	kernels/cuda/flight.c kernels/cuda/head.c kernels/cuda/lt_form.c \
 	kernels/cuda/matmul.c \
 	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/plan.c \
-	kernels/cuda/weights.c
+	kernels/cuda/second.c kernels/cuda/second_back.c \
+	kernels/cuda/second_run.c kernels/cuda/weights.c
 CUDA_C_FILES += kernels/cuda/ffn_weights.c kernels/cuda/place.c \
 	kernels/cuda/ring.c
 CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
@@ -28,17 +30,19 @@ CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
 	kernels/cuda/hidden.cu kernels/cuda/hidden_any.cu \
 	kernels/cuda/hidden_fast.cu kernels/cuda/hidden_mma.cu \
 	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/route.cu \
-	kernels/cuda/unpack.cu
+	kernels/cuda/second.cu kernels/cuda/second_count.cu \
+	kernels/cuda/second_input.cu \
+	kernels/cuda/second_sets.cu kernels/cuda/unpack.cu
 EXTRA_DIST += $(CUDA_CU_FILES)
 if HAVE_CUDA
 noinst_LIBRARIES += libkernelscuda.a
 libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
-	%reldir%/cuda/launch_model.h \
+	%reldir%/cuda/launch_model.h %reldir%/cuda/launch_second.h \
 	%reldir%/cuda/layers.h %reldir%/cuda/context.h %reldir%/cuda/cuda_internal.h \
 	%reldir%/cuda/bench.h %reldir%/cuda/launch_mma.h \
-	%reldir%/cuda/lt_form.h \
+	%reldir%/cuda/lt_form.h %reldir%/cuda/second.h \
 	$(CUDA_C_FILES) $(CUDA_CU_FILES)
 cudamoduledir = $(pkglibdir)
 cudamodule_PROGRAMS = twellscope-cuda.so

@@ -169,8 +169,8 @@ Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int row_limit)
         active[0].kind = TW_ACTIVE_GATE;
         active[1].kind = TW_ACTIVE_HIDDEN;
         tw_probes probes = {2, active};
-        OK(twp_counts_defs(&probes, &l.call.counts, &err));
-        l.counts = device<char>(twp_counts_bytes(m, N, l.call.counts.defs));
+        twp_counts_defs(&probes, true, &l.call.counts);
+        l.counts = device<char>(twp_cuda_counts_bytes(m, N, l.call.counts.defs));
         twp_counts_carve(m, N, l.counts, &l.call.counts);
         l.call.counts.is_on = true;
         OK(twp_counts_clear(&l.call.counts, m, N, 0, &err));
@@ -330,7 +330,7 @@ void bench(int m, double nnz, int repeats)
     auto hidden = [&](int i, bool is_counting, const twp_device &dev) {
         twp_hidden_args a = {TW_BF16, &maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL,
                              NULL, {m, NULL, NULL}, K, N, desc.activation, NULL, dense.call.work.h, N,
-                             dense.call.work.packed.count, dense.call.work.l1_part,
+                             NULL, NULL, dense.call.work.packed.count, dense.call.work.l1_part,
                              is_counting ? dense.call.counts : twp_counts{}};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };

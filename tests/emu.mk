@@ -42,13 +42,32 @@ tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm
 
 if HAVE_CHECK
 check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention
+	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
+	tests/test_emu_second tests/test_emu_active
 TESTS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention
+	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
+	tests/test_emu_second tests/test_emu_active
+tests_test_emu_active_SOURCES = tests/test_cuda_active.c \
+	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_active_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_active_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_attention_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_rows_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_rows_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_second_SOURCES = tests/test_cuda_second.c tests/cuda_check.h \
+	tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_second_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_second_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_loss_SOURCES = tests/test_cuda_loss.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_loss_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_loss_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
 	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_emu_ops_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
@@ -63,7 +82,8 @@ tests_test_emu_ffn_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_ffn_LDADD = libkernelsref.a libcudaemu.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) -lstdc++ -lpthread
 endif
-EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/emulated.sh
+EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/cuda_active.sh \
+	tests/cli/emulated.sh
 TESTS += $(EMU_CLI_TESTS)
 EXTRA_DIST += $(EMU_CLI_TESTS)
 # Layers that don't fit the device.

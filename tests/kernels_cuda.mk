@@ -6,17 +6,36 @@ dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
 if HAVE_CHECK
 check_PROGRAMS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
-	tests/test_cuda_attention
+	tests/test_cuda_attention tests/test_cuda_rows tests/test_cuda_loss \
+	tests/test_cuda_second tests/test_cuda_active
 TESTS += tests/test_cuda_dense tests/test_cuda_ffn tests/test_cuda_ops \
-	tests/test_cuda_attention
+	tests/test_cuda_attention tests/test_cuda_rows tests/test_cuda_loss \
+	tests/test_cuda_second tests/test_cuda_active
 tests_test_cuda_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_cuda_attention_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_attention_LDADD = $(tests_test_cuda_ffn_LDADD)
+tests_test_cuda_active_SOURCES = tests/test_cuda_active.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_active_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_active_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
 	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_cuda_ops_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
 tests_test_cuda_ops_LDADD = $(tests_test_cuda_ffn_LDADD)
+tests_test_cuda_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_rows_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_rows_LDADD = $(tests_test_cuda_ffn_LDADD)
+tests_test_cuda_second_SOURCES = tests/test_cuda_second.c tests/cuda_check.h \
+	tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_second_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_second_LDADD = $(tests_test_cuda_ffn_LDADD)
+tests_test_cuda_loss_SOURCES = tests/test_cuda_loss.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_loss_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_loss_LDADD = $(tests_test_cuda_ffn_LDADD)
 tests_test_cuda_dense_SOURCES = tests/test_cuda_dense.c tests/cuda_case.h \
 	tests/cuda_check.h tests/tw_check.h
 tests_test_cuda_dense_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)

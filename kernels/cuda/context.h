@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/cuda_internal.h"
 #include "kernels/cuda/launch_model.h"
+#include "kernels/cuda/second.h"
 
 #define TWP_FLIGHTS 2
 
@@ -27,6 +28,18 @@ struct twp_pending {
     struct twp_counts counts; /* its definitions; no pointers */
     struct tw_probes probes;
     struct tw_layer_obs *obs;
+    bool is_whole;    /* the call's kernels are launched */
+    size_t second_at; /* the second pass's results, in device and host */
+    struct twp_second_wish wish;      /* defs 0: there is none */
+    struct twp_memory set, set_value; /* pinned: sets, part after part */
+    int64_t set_count;
+};
+
+/* The second pass's, whichever batch runs. */
+struct twp_second_memory {
+    struct twp_memory work, sets;
+    cudaEvent_t written, copied; /* sets */
+    int64_t part_bytes;          /* of fp32 h at once */
 };
 
 /* What one batch leaves behind, until it is collected. */
@@ -72,6 +85,7 @@ struct twp_cuda {
     int next, oldest, in_flight; /* flights: the next to start, to collect */
     struct twp_flight *now;      /* the started one, else NULL */
     struct twp_memory work, head;
+    struct twp_second_memory second;
     struct twp_products *products;
     struct twp_vector *vector;
     size_t vectors, vector_room;

@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+/* Thresholds that a plain layer's own kernels count. */
+#define TWP_PLAIN_THRESHOLDS 3
+
 /* Slots of a tile: a packed row of up to 25 % stays sparse. */
 #define TWP_CUDA_SLOTS 64
 
@@ -53,6 +56,8 @@ struct twp_work {
     float *l1_part;
 };
 
+struct twp_second_call;
+
 /* Where a sparse layer stops: bench times its parts. */
 enum twp_until { TWP_UNTIL_DONE, TWP_UNTIL_PACKED, TWP_UNTIL_ROUTED };
 
@@ -63,6 +68,7 @@ struct twp_ffn_call {
     enum twp_until until;
     struct twp_work work;
     struct twp_counts counts;
+    const struct twp_second_call *second; /* second.h; NULL: no second pass */
 };
 
 /* "cuda: WHAT: ..." where error isn't cudaSuccess. error is a cudaError_t. */
@@ -149,16 +155,21 @@ enum tw_status twp_cuda_plan_use(void *ctx, struct tw_ffn *ffn,
                                  const struct tw_ffn_plan *plan,
                                  struct tw_error *err);
 
-/* counts.c. The definition as the kernels compare it. */
+/* counts.c. The part of a block at *at, which moves on; NULL where memory is,
+ * which only measures. */
+void *twp_place(char *memory, size_t *at, size_t bytes);
+/* The definition as the kernels compare it. */
 struct twp_def twp_def_of(const struct tw_active *active);
-/* Sets counts' defs and def to the different definitions of the probes.
- * TW_ERR_UNSUPPORTED names one that the kernels don't count, or one too many.
- */
-TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
-                                           struct twp_counts *counts,
-                                           struct tw_error *err);
+/* Sets counts' defs and def to those of the probes' different definitions that
+ * the layer's own kernels count: up to TWP_DEFS, of a plain layer up to
+ * TWP_PLAIN_THRESHOLDS thresholds, and no share of a row. The others are the
+ * second pass's. */
+void twp_counts_defs(const struct tw_probes *probes, bool is_gated,
+                     struct twp_counts *counts);
+/* The definition's place, or counts->defs. */
+int32_t twp_counts_find(const struct twp_counts *counts, struct twp_def def);
 /* Bytes of a counts' block, and its parts for counts->defs definitions. */
-size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
+size_t twp_cuda_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
 void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
                       struct twp_counts *counts);
 /* Nothing counted yet; on the stream. */
@@ -166,9 +177,17 @@ TW_MUST_USE enum tw_status twp_counts_clear(const struct twp_counts *counts,
                                             int32_t rows, int32_t cols,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
-/* Adds a block that was copied to the host (carved there) to the obs. */
-void twp_counts_merge(const struct twp_counts *host,
-                      const struct tw_probes *probes, struct tw_layer_obs *obs);
+/* One definition's counts on the host, as in struct twp_counts. */
+struct twp_columns {
+    const uint32_t *nnz, *fired, *first, *last;
+};
+void twp_columns_merge(const struct twp_columns *host, int probe,
+                       struct tw_layer_obs *obs);
+/* Adds a block that was copied to the host (carved there) to the obs; probes
+ * that it doesn't count stay. */
+void twp_cuda_counts_merge(const struct twp_counts *host,
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs);
 
 #ifdef __cplusplus
 }

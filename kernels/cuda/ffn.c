@@ -8,7 +8,7 @@
  * and so of what else is routed. */
 #include <config.h>
 
-#include "kernels/cuda/cuda_internal.h"
+#include "kernels/cuda/second.h"
 
 #include <cuda_runtime_api.h>
 #include <limits.h>
@@ -18,7 +18,6 @@
 #include "kernels/cuda/layers.h"
 #include "kernels/ffn_desc.h"
 
-#define ALIGN       256
 #define MAX_D_MODEL 16384
 
 static enum tw_status check_desc(const struct tw_ffn_desc *desc,
@@ -111,13 +110,6 @@ void twp_ffn_destroy(struct tw_ffn *ffn)
     tw_free(ffn);
 }
 
-static void *place(char *memory, size_t *at, size_t bytes)
-{
-    size_t from = (*at + ALIGN - 1) / ALIGN * ALIGN;
-    *at = from + bytes;
-    return memory ? memory + from : NULL;
-}
-
 static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
                     struct twp_work *w)
 {
@@ -126,24 +118,26 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     size_t parts = ((size_t)ffn->f + TWP_PART - 1) / TWP_PART;
     *w = (struct twp_work){
         .packed = {.cols = ffn->f, .tiles = ffn->tiles, .slots = ffn->slots}};
-    w->packed.count = place(memory, &at, r * tiles * 4);
-    w->h = place(memory, &at, r * (size_t)ffn->f_stride * 2);
-    w->l1_part = place(memory, &at, r * parts * sizeof *w->l1_part);
+    w->packed.count = twp_place(memory, &at, r * tiles * 4);
+    w->h = twp_place(memory, &at, r * (size_t)ffn->f_stride * 2);
+    w->l1_part = twp_place(memory, &at, r * parts * sizeof *w->l1_part);
     if (ffn->d != ffn->d_model) {
-        w->x_wide = place(memory, &at, r * (size_t)ffn->d * 2);
-        w->y_wide = place(memory, &at, r * (size_t)ffn->d * 2);
+        w->x_wide = twp_place(memory, &at, r * (size_t)ffn->d * 2);
+        w->y_wide = twp_place(memory, &at, r * (size_t)ffn->d * 2);
     }
     if (ffn->is_dense)
         return at;
-    w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
+    w->packed.entry =
+        twp_place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
     w->list_of_h.room = ffn->tiles * ffn->slots;
-    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
-    w->list_of_h.pair = place(memory, &at, r * (size_t)w->list_of_h.room * 8);
-    w->is_routed = place(memory, &at, r);
-    w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
-    w->list = place(memory, &at, r * sizeof *w->list);
-    w->actual = place(memory, &at, sizeof *w->actual);
-    w->x = place(memory, &at, r * (size_t)ffn->d * 2);
+    w->list_of_h.n = twp_place(memory, &at, r * sizeof *w->list_of_h.n);
+    w->list_of_h.pair =
+        twp_place(memory, &at, r * (size_t)w->list_of_h.room * 8);
+    w->is_routed = twp_place(memory, &at, r);
+    w->block_routed = twp_place(memory, &at, blocks * sizeof *w->block_routed);
+    w->list = twp_place(memory, &at, r * sizeof *w->list);
+    w->actual = twp_place(memory, &at, sizeof *w->actual);
+    w->x = twp_place(memory, &at, r * (size_t)ffn->d * 2);
     return at;
 }
 
@@ -159,15 +153,19 @@ void twp_ffn_work_carve(const struct tw_ffn *ffn, int32_t rows, void *memory,
     carve(ffn, rows, memory, work);
 }
 
-/* The dense pass over those rows of x. */
-static enum tw_status
-run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
-           const struct twp_ffn_call *call, const void *x, struct twp_rows rows,
-           struct CUstream_st *stream, struct tw_error *err)
+/* The dense pass over those rows of x, `from` rows behind x's and h's first. */
+static enum tw_status hide_rows(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call, const void *x,
+                                int64_t from, struct twp_rows rows,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
 {
     struct twp_map map;
+    int64_t parts = (ffn->f + TWP_PART - 1) / TWP_PART;
     enum tw_status status =
-        twp_map_encode(&map, ffn->type, x, call->rows, ffn->d, ffn->d, err);
+        twp_map_encode(&map, ffn->type, (const uint16_t *)x + from * ffn->d,
+                       rows.rows, ffn->d, ffn->d, err);
     if (status != TW_OK)
         return status;
     struct twp_hidden_args args = {
@@ -182,12 +180,36 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
         .cols = ffn->f,
         .activation = ffn->desc.activation,
         .apply = ffn->is_applied ? &ffn->apply : NULL,
-        .h = call->work.h,
+        .h = (uint16_t *)call->work.h + from * ffn->f_stride,
         .stride = ffn->f_stride,
+        .wide_h = call->second ? call->second->h : NULL,
+        .wide_gate = call->second ? call->second->gate : NULL,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
-        .l1_part = call->work.l1_part,
+        .l1_part = call->work.l1_part + from * parts,
         .counts = call->counts};
     return tw_launch_hidden(device, &args, stream, err);
+}
+
+/* The dense pass, and the second one over its h. */
+static enum tw_status
+run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
+           const struct twp_ffn_call *call, const void *x, struct twp_rows rows,
+           struct CUstream_st *stream, struct tw_error *err)
+{
+    const struct twp_second_call *second = call->second;
+    if (!second)
+        return hide_rows(ffn, device, call, x, 0, rows, stream, err);
+    int32_t parts = twp_second_parts(second, &rows);
+    enum tw_status status = twp_second_divide(second, &rows, stream, err);
+    for (int32_t i = 0; status == TW_OK && i < parts; i++) {
+        struct twp_rows part = twp_second_part(second, &rows, i);
+        status = hide_rows(ffn, device, call, x, (int64_t)i * second->part,
+                           part, stream, err);
+        if (status == TW_OK)
+            status =
+                twp_second_rows(second, ffn, &part, NULL, NULL, stream, err);
+    }
+    return status;
 }
 
 static enum tw_status run_down(const struct tw_ffn *ffn,
@@ -283,8 +305,14 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                    .y = call->y,
                                    .counts = call->counts,
                                    .variant = ffn->variant};
+    struct twp_rows rows = {.rows = call->rows};
     enum tw_status status = tw_launch_hide(&args, stream, err);
-    return status == TW_OK ? tw_launch_add(&args, stream, err) : status;
+    if (status == TW_OK)
+        status = tw_launch_add(&args, stream, err);
+    if (status == TW_OK && call->second)
+        status = twp_second_rows(call->second, ffn, &rows, &args.list, &args.in,
+                                 stream, err);
+    return status;
 }
 
 static enum tw_status run_gather(const struct tw_ffn *ffn,
@@ -344,18 +372,29 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
     return status;
 }
 
+static bool is_below_applied(const struct tw_ffn *ffn, struct twp_def def)
+{
+    return def.kind == TW_ACTIVE_GATE_ABS &&
+           def.threshold < ffn->apply.threshold;
+}
+
 /* Does the call count what the packing would leave out? What is packed is
  * active under every gate-abs up to the applied one, also if its rounded value
  * isn't. */
-static bool must_be_dense(const struct tw_ffn *ffn, struct twp_counts *counts)
+static bool must_be_dense(const struct tw_ffn *ffn,
+                          const struct twp_second_call *second,
+                          struct twp_counts *counts)
 {
     bool is_below = false;
-    for (int d = 0; ffn->is_applied && counts->is_on && d < counts->defs; d++) {
+    if (!ffn->is_applied || !counts->is_on)
+        return false;
+    for (int d = 0; second && d < second->to.defs; d++)
+        is_below |= is_below_applied(ffn, second->to.def[d].def);
+    for (int d = 0; d < counts->defs; d++) {
         struct twp_def *def = &counts->def[d];
-        if (def->kind != TW_ACTIVE_GATE_ABS)
-            continue;
-        is_below |= def->threshold < ffn->apply.threshold;
-        if (def->threshold == ffn->apply.threshold)
+        is_below |= is_below_applied(ffn, *def);
+        if (def->kind == TW_ACTIVE_GATE_ABS &&
+            def->threshold == ffn->apply.threshold)
             def->kind = TW_ACTIVE_GATE;
     }
     return is_below;
@@ -370,7 +409,7 @@ static enum tw_status run_layer(const struct tw_ffn *ffn,
     struct tw_ffn dense = *ffn;
     struct twp_ffn_call sparse = *call;
     dense.is_dense = true;
-    return ffn->is_dense || must_be_dense(ffn, &sparse.counts)
+    return ffn->is_dense || must_be_dense(ffn, call->second, &sparse.counts)
                ? run_dense(&dense, device, call, stream, err)
                : run_sparse(ffn, device, &sparse, stream, err);
 }
@@ -406,6 +445,10 @@ enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
 {
     if (call->rows < 1)
         return TW_OK;
-    return ffn->d == ffn->d_model ? run_layer(ffn, device, call, stream, err)
-                                  : run_wide(ffn, device, call, stream, err);
+    enum tw_status status = ffn->d == ffn->d_model
+                                ? run_layer(ffn, device, call, stream, err)
+                                : run_wide(ffn, device, call, stream, err);
+    if (status == TW_OK && call->second)
+        status = twp_second_end(call->second, stream, err);
+    return status;
 }

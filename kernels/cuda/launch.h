@@ -212,6 +212,8 @@ struct twp_hidden_args {
                                   * is where it is: abs or gate-abs, or NULL */
     void *h;                     /* [rows][stride] */
     int64_t stride;              /* a multiple of 8 */
+    float *wide_h, *wide_gate;   /* [rows][stride] h and act(gate) as they are
+                                  * counted; or NULL */
     uint32_t *count;             /* count words to write, or NULL; by list */
     float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;

@@ -130,16 +130,16 @@ TW_MUST_USE enum tw_status
 tw_launch_act_mul(const struct twp_act_mul_args *args,
                   struct CUstream_st *stream, struct tw_error *err);
 
-/* The loss by chunks of the vocabulary, in ascending order: z = cap(scale *
- * logit
- * + bias) of columns first .. first + cols, whose running maximum and
- * sum of exponentials stay in `state`. The chunk with first = 0 starts it, the
+/* The loss by chunks of the vocabulary, in ascending order:
+ *     z = cap(scale * logit + bias)
+ * of columns first .. first + cols - 1, whose running maximum and sum of
+ * exponentials stay in `state`. The chunk with first = 0 starts it, the
  * one that reaches vocab writes nll. As one row's sums run in one order, they
  * are the same for every batch, but not for another chunk width. */
 struct twp_loss_args {
-    const float *logits; /* [rows][stride], products of this chunk */
-    int64_t stride;
-    int32_t rows; /* of the batch, from first_row on */
+    const float *logits; /* [rows][stride], products of this chunk, aligned */
+    int64_t stride;      /* to 16 bytes: a multiple of 4 */
+    int32_t rows;        /* of the batch, from first_row on */
     int32_t first_row;
     int32_t first, cols, vocab;
     const float *bias; /* [vocab] or NULL */

@@ -37,6 +37,7 @@ static void cuda_fini(void *ctx)
     twp_products_destroy(cuda->products);
     twp_memory_fini(&cuda->work);
     twp_memory_fini(&cuda->head);
+    twp_second_fini(cuda);
     if (cuda->back)
         cudaStreamDestroy(cuda->back);
     if (cuda->stream)
@@ -74,6 +75,8 @@ static enum tw_status open_streams(struct twp_cuda *cuda, struct tw_error *err)
         error = cudaEventCreateWithFlags(&cuda->flight[i].done,
                                          cudaEventDisableTiming);
     enum tw_status status = twp_cuda_check(error, "stream", err);
+    if (status == TW_OK)
+        status = twp_second_init(cuda, err);
     return status == TW_OK ? twp_products_create(&cuda->products, err) : status;
 }
 

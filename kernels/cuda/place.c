@@ -40,7 +40,7 @@ static size_t batch_bytes(const struct tw_layers *all, const struct tw_ffn *ffn,
                           int64_t rows)
 {
     int32_t r = (int32_t)rows;
-    size_t counts = twp_counts_bytes(r, ffn->f, COUNTED) + GRAIN;
+    size_t counts = twp_cuda_counts_bytes(r, ffn->f, COUNTED) + GRAIN;
     size_t wide = (size_t)(rows * ffn->f) * sizeof(float);
     return (size_t)(rows * all->row_elements) * 2 + twp_ffn_work_bytes(ffn, r) +
            (wide < WIDE_H ? wide : WIDE_H) +
