@@ -21,6 +21,8 @@ CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
 	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/plan.c \
 	kernels/cuda/second.c kernels/cuda/second_back.c \
 	kernels/cuda/second_run.c kernels/cuda/weights.c
+CUDA_C_FILES += kernels/cuda/ffn_weights.c kernels/cuda/place.c \
+	kernels/cuda/ring.c
 CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
 	kernels/cuda/loss.cu kernels/cuda/norm.cu kernels/cuda/rope.cu \
 	kernels/cuda/rows.cu kernels/cuda/down.cu \
@@ -38,7 +40,7 @@ libkernelscuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libkernelscuda_a_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 libkernelscuda_a_SOURCES = %reldir%/cuda/launch.h \
 	%reldir%/cuda/launch_model.h %reldir%/cuda/launch_second.h \
-	%reldir%/cuda/context.h %reldir%/cuda/cuda_internal.h \
+	%reldir%/cuda/layers.h %reldir%/cuda/context.h %reldir%/cuda/cuda_internal.h \
 	%reldir%/cuda/bench.h %reldir%/cuda/launch_mma.h \
 	%reldir%/cuda/lt_form.h %reldir%/cuda/second.h \
 	$(CUDA_C_FILES) $(CUDA_CU_FILES)

@@ -86,3 +86,14 @@ EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/cuda_active.sh \
 	tests/cli/emulated.sh
 TESTS += $(EMU_CLI_TESTS)
 EXTRA_DIST += $(EMU_CLI_TESTS)
+# Layers that don't fit the device.
+TESTS += tests/cli/streamed.sh
+EXTRA_DIST += tests/cli/streamed.sh
+if HAVE_CHECK
+check_PROGRAMS += tests/test_emu_layers
+TESTS += tests/test_emu_layers
+tests_test_emu_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_layers_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_layers_LDADD = $(tests_test_emu_ffn_LDADD)
+endif

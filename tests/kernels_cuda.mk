@@ -45,6 +45,12 @@ tests_test_cuda_ffn_SOURCES = tests/test_cuda_ffn.c tests/cuda_case.h \
 tests_test_cuda_ffn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_cuda_ffn_LDADD = libkernelsref.a libkernelscuda.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) $(CUDA_LIBS) -lstdc++
+check_PROGRAMS += tests/test_cuda_layers
+TESTS += tests/test_cuda_layers
+tests_test_cuda_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_cuda_layers_CPPFLAGS = $(tests_test_cuda_ffn_CPPFLAGS)
+tests_test_cuda_layers_LDADD = $(tests_test_cuda_ffn_LDADD)
 endif
 # Not built by default: scripts of their names make and run them.
 EXTRA_PROGRAMS += tests/bench_ffn_cuda tests/bench_attention_cuda

@@ -10,7 +10,8 @@
 enum tw_status twp_cuda_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                  struct tw_ffn **ffn, struct tw_error *err)
 {
-    return twp_ffn_create(desc, ((struct twp_cuda *)ctx)->type, ffn, err);
+    const struct twp_cuda *cuda = ctx;
+    return twp_ffn_create_in(desc, cuda->type, cuda->loading, ffn, err);
 }
 
 void twp_cuda_ffn_free(void *ctx, struct tw_ffn *ffn)
@@ -153,8 +154,9 @@ enum tw_status twp_cuda_ffn(void *ctx, void *y, const void *x,
     struct twp_cuda *cuda = ctx;
     struct twp_ffn_call call = {.y = y, .x = x, .residual = residual};
     struct twp_second_call second = {.part = 0};
-    enum tw_status status =
-        make_call(cuda, ffn, probes, obs, &call, &second, err);
+    enum tw_status status = twp_ffn_bring(cuda, ffn, err);
+    if (status == TW_OK)
+        status = make_call(cuda, ffn, probes, obs, &call, &second, err);
     if (status == TW_OK)
         status = twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
     if (status == TW_OK && call.second)

@@ -23,6 +23,8 @@ extern "C" {
 /* Slots of a tile: a packed row of up to 25 % stays sparse. */
 #define TWP_CUDA_SLOTS 64
 
+struct twp_layer; /* layers.h */
+
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
     enum tw_dtype type;      /* of weights, x, residual, h and y */
@@ -36,7 +38,9 @@ struct tw_ffn {
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
     void *gate, *up;          /* [f][d]; gate NULL: plain */
-    void *down, *down_t;      /* [d][f_stride], [f][d] */
+    void *down, *down_t;      /* [d][f_stride], [f][d]; down_t where can_pack */
+    struct twp_layer *layer;  /* whose block has these four, at: or NULL */
+    size_t at[4];
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
     struct twp_map gate_map, up_map, down_map;
 };
@@ -75,6 +79,10 @@ TW_MUST_USE enum tw_status twp_device_alloc(void **memory, size_t bytes,
                                             struct tw_error *err);
 void twp_device_free(void *memory);
 
+/* "12.3 GiB", "4.0 MiB", for people; text is returned. */
+#define TWP_SIZE_TEXT 32
+const char *twp_size_text(char text[TWP_SIZE_TEXT], size_t bytes);
+
 /* Round to nearest even; NaN stays NaN, and what is beyond fp16's 65504 becomes
  * Inf. */
 uint16_t twp_bf16_of(float value);
@@ -89,7 +97,11 @@ TW_MUST_USE enum tw_status twp_matrix_load(const struct tw_matrix *matrix,
                                            enum tw_dtype type, int64_t stride,
                                            void **out, struct tw_error *err);
 
-/* ffn.c. Copies the weights (synchronously) as `type`, which is that of every
+/* ffn.c. Checks the description; all but weights. */
+TW_MUST_USE enum tw_status twp_ffn_shape(const struct tw_ffn_desc *desc,
+                                         enum tw_dtype type, struct tw_ffn *ffn,
+                                         struct tw_error *err);
+/* Copies the weights (synchronously) as `type`, which is that of every
  * buffer too: TW_BF16 or TW_F16. Returns TW_OK, TW_ERR_MISMATCH
  * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels
  * can't (naming it) or TW_ERR_NOMEM. */
@@ -97,6 +109,12 @@ TW_MUST_USE enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
                                           enum tw_dtype type,
                                           struct tw_ffn **ffn,
                                           struct tw_error *err);
+/* The same in a layer on the host, if it isn't NULL. */
+TW_MUST_USE enum tw_status twp_ffn_create_in(const struct tw_ffn_desc *desc,
+                                             enum tw_dtype type,
+                                             struct twp_layer *layer,
+                                             struct tw_ffn **ffn,
+                                             struct tw_error *err);
 void twp_ffn_destroy(struct tw_ffn *ffn);
 /* Bytes of a workspace, and its parts in memory of that many bytes. */
 size_t twp_ffn_work_bytes(const struct tw_ffn *ffn, int32_t rows);

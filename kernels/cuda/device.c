@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Compute capabilities: the least, and the one of the Hopper kernels. */
@@ -37,6 +38,19 @@ enum tw_status twp_device_alloc(void **memory, size_t bytes,
 void twp_device_free(void *memory)
 {
     cudaFree(memory);
+}
+
+const char *twp_size_text(char text[TWP_SIZE_TEXT], size_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes / 1024;
+    size_t u = 0;
+    while (size >= 1024 && u + 1 < sizeof units / sizeof *units) {
+        size /= 1024;
+        u++;
+    }
+    snprintf(text, TWP_SIZE_TEXT, "%.1f %s", size, units[u]);
+    return text;
 }
 
 /* Is there a device of that number (--device)? */

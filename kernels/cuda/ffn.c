@@ -1,5 +1,4 @@
-/* A feed-forward layer on the device: its weights, its workspace, the order of
- * its kernels.
+/* A feed-forward layer on the device: its workspace, the order of its kernels.
  *
  *   sparse: pack, route, gather, hide, add; hidden and down for routed rows
  *   dense:  hidden, down
@@ -16,6 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernels/cuda/layers.h"
 #include "kernels/ffn_desc.h"
 
 #define MAX_D_MODEL 16384
@@ -46,80 +46,22 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     return TW_OK;
 }
 
-static enum tw_status load_bias(const struct tw_matrix *m, float **out,
-                                struct tw_error *err)
-{
-    if (!m->data)
-        return TW_OK;
-    size_t padded = (size_t)(m->cols + TWP_TILE - 1) / TWP_TILE * TWP_TILE;
-    float *host = tw_calloc(padded, sizeof *host);
-    if (!host)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a bias");
-    tw_widen(host, m->data, m->dtype, (size_t)m->cols);
-    void *device = NULL;
-    enum tw_status status =
-        twp_device_alloc(&device, padded * sizeof *host, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(cudaMemcpy(device, host, padded * sizeof *host,
-                                           cudaMemcpyHostToDevice),
-                                "a bias", err);
-    *out = device;
-    tw_free(host);
-    return status;
-}
-
-static enum tw_status load_weights(struct tw_ffn *ffn,
-                                   const struct tw_ffn_desc *desc,
-                                   struct tw_error *err)
-{
-    int64_t d = ffn->d, f = ffn->f;
-    enum tw_status status =
-        twp_matrix_load(&desc->gate, ffn->type, d, &ffn->gate, err);
-    if (status == TW_OK)
-        status = twp_matrix_load(&desc->up, ffn->type, d, &ffn->up, err);
-    if (status == TW_OK)
-        status = twp_matrix_load(&desc->down, ffn->type, ffn->f_stride,
-                                 &ffn->down, err);
-    if (status == TW_OK)
-        status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(cudaMemset(ffn->down_t, 0, (size_t)(f * d) * 2),
-                                "weights", err);
-    if (status == TW_OK)
-        status = tw_launch_transpose(ffn->down_t, d, ffn->down, ffn->f_stride,
-                                     ffn->d_model, ffn->f, NULL, err);
-    if (status == TW_OK)
-        status = load_bias(&desc->gate_bias, &ffn->gate_bias, err);
-    if (status == TW_OK)
-        status = load_bias(&desc->up_bias, &ffn->up_bias, err);
-    if (status == TW_OK)
-        status = load_bias(&desc->down_bias, &ffn->down_bias, err);
-    if (status == TW_OK && ffn->gate)
-        status =
-            twp_map_encode(&ffn->gate_map, ffn->type, ffn->gate, f, d, d, err);
-    if (status == TW_OK)
-        status = twp_map_encode(&ffn->up_map, ffn->type, ffn->up, f, d, d, err);
-    if (status == TW_OK)
-        status = twp_map_encode(&ffn->down_map, ffn->type, ffn->down,
-                                ffn->d_model, f, ffn->f_stride, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
-    return status;
-}
-
-enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
-                              enum tw_dtype type, struct tw_ffn **out,
-                              struct tw_error *err)
+enum tw_status twp_ffn_shape(const struct tw_ffn_desc *desc, enum tw_dtype type,
+                             struct tw_ffn *ffn, struct tw_error *err)
 {
     enum tw_status status = check_desc(desc, err);
     if (status != TW_OK)
         return status;
-    struct tw_ffn *ffn = tw_calloc(1, sizeof *ffn);
-    if (!ffn)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
-    ffn->desc = *desc;
-    ffn->type = type;
-    ffn->is_gated = desc->gate.data != NULL;
+    *ffn = (struct tw_ffn){.desc = *desc,
+                           .type = type,
+                           .is_gated = desc->gate.data != NULL,
+                           .d_model = (int32_t)desc->d_model,
+                           .d = (int32_t)(desc->d_model + 7) / 8 * 8,
+                           .f = (int32_t)desc->d_ff,
+                           .f_stride = (desc->d_ff + 7) / 8 * 8,
+                           .slots = TWP_CUDA_SLOTS,
+                           .row_limit = INT32_MAX};
+    ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
     if (desc->apply && desc->apply->kind != TW_ACTIVE_GATE) {
         ffn->is_applied = true;
         ffn->apply = twp_def_of(desc->apply);
@@ -129,30 +71,42 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
         (ffn->is_applied ? ffn->apply.kind == TW_ACTIVE_GATE_ABS
                          : tw_activation_is_sparse(desc->activation.act));
     ffn->is_dense = !ffn->can_pack;
-    ffn->d_model = (int32_t)desc->d_model;
-    ffn->d = (int32_t)(desc->d_model + 7) / 8 * 8;
-    ffn->f = (int32_t)desc->d_ff;
-    ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
-    ffn->f_stride = (desc->d_ff + 7) / 8 * 8;
-    ffn->slots = TWP_CUDA_SLOTS;
-    ffn->row_limit = INT32_MAX;
-    status = load_weights(ffn, desc, err);
-    if (status != TW_OK) {
-        twp_ffn_destroy(ffn);
-        return status;
-    }
-    *out = ffn;
     return TW_OK;
+}
+
+enum tw_status twp_ffn_create_in(const struct tw_ffn_desc *desc,
+                                 enum tw_dtype type, struct twp_layer *layer,
+                                 struct tw_ffn **out, struct tw_error *err)
+{
+    struct tw_ffn shape;
+    enum tw_status status = twp_ffn_shape(desc, type, &shape, err);
+    if (status != TW_OK)
+        return status;
+    struct tw_ffn *ffn = tw_alloc(1, sizeof *ffn);
+    if (!ffn)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
+    *ffn = shape;
+    ffn->layer = layer;
+    status = twp_ffn_weights_load(ffn, desc, err);
+    if (status == TW_OK)
+        *out = ffn;
+    else
+        twp_ffn_destroy(ffn);
+    return status;
+}
+
+enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
+                              enum tw_dtype type, struct tw_ffn **out,
+                              struct tw_error *err)
+{
+    return twp_ffn_create_in(desc, type, NULL, out, err);
 }
 
 void twp_ffn_destroy(struct tw_ffn *ffn)
 {
     if (!ffn)
         return;
-    void *owned[] = {ffn->gate,      ffn->up,      ffn->down,     ffn->down_t,
-                     ffn->gate_bias, ffn->up_bias, ffn->down_bias};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
-        twp_device_free(owned[i]);
+    twp_ffn_weights_free(ffn);
     tw_free(ffn);
 }
 
