@@ -6,7 +6,10 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_count.cuh \
 	%reldir%/cuda/hidden_params.cuh %reldir%/cuda/hidden_plan.cuh \
 	%reldir%/cuda/hidden_stage.cuh \
-	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh %reldir%/cuda/rows16.cuh \
+	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh \
+	%reldir%/cuda/attention_form.cuh %reldir%/cuda/attention_rows.cuh \
+	%reldir%/cuda/attention_wgmma.cuh %reldir%/cuda/wgmma.cuh \
+	%reldir%/cuda/rows16.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
 	%reldir%/cuda/pack_rows.cuh %reldir%/cuda/second_rows.cuh \
 	%reldir%/cuda/second_top.cuh \
@@ -23,7 +26,8 @@ CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
 	kernels/cuda/second_run.c kernels/cuda/weights.c
 CUDA_C_FILES += kernels/cuda/ffn_weights.c kernels/cuda/place.c \
 	kernels/cuda/ring.c
-CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/bench.cu \
+CUDA_CU_FILES = kernels/cuda/attention.cu \
+	kernels/cuda/attention_wgmma.cu kernels/cuda/bench.cu \
 	kernels/cuda/loss.cu kernels/cuda/norm.cu kernels/cuda/rope.cu \
 	kernels/cuda/rows.cu kernels/cuda/down.cu \
 	kernels/cuda/down_mma.cu kernels/cuda/down_thin.cu \
@@ -65,7 +69,8 @@ am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 # Files of Hopper's own instructions; the others run on every chosen target.
-kernels/cuda/down.o kernels/cuda/down_thin.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
+kernels/cuda/attention_wgmma.o kernels/cuda/down.o kernels/cuda/down_thin.o \
+kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
 kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
 	CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
 # The compiler's report, for tests/check_cuda_resources.sh, stands beside.

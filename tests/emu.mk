@@ -5,7 +5,8 @@ emu_header_files = tests/emu/cublasLt.h tests/emu/cuda.h tests/emu/cuda_bf16.h \
 	tests/emu/cuda_runtime_api.h tests/emu/emu.h tests/emu/emu_device.h \
 	tests/emu/emu_internal.h tests/emu/emu_numbers.h \
 	tests/emu/emu_types.h tests/emu/runtime_internal.h \
-	tests/emu/kernels/cuda/hopper.cuh tests/emu/kernels/cuda/mma.cuh
+	tests/emu/kernels/cuda/hopper.cuh tests/emu/kernels/cuda/mma.cuh \
+	tests/emu/kernels/cuda/wgmma.cuh
 EXTRA_DIST += $(emu_header_files) tests/emu/README.md
 EMU_CPPFLAGS = -DTW_CUDA_EMULATED -I$(top_srcdir)/tests/emu $(AM_CPPFLAGS)
 EMU_CXXFLAGS = -std=c++17 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \

@@ -54,6 +54,8 @@ tests_test_cuda_layers_LDADD = $(tests_test_cuda_ffn_LDADD)
 endif
 # Not built by default: scripts of their names make and run them.
 EXTRA_PROGRAMS += tests/bench_ffn_cuda tests/bench_attention_cuda
+# It has Hopper's kernels in forms of its own.
+tests/bench_attention_cuda.o: CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
 tests_bench_attention_cuda_SOURCES = tests/bench_attention_cuda.cu
 tests_bench_attention_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
 tests_bench_attention_cuda_LINK = $(tests_bench_ffn_cuda_LINK)

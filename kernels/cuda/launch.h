@@ -132,6 +132,12 @@ TW_MUST_USE enum tw_status twp_map_encode(struct twp_map *map,
                                           int64_t cols, int64_t stride,
                                           struct tw_error *err);
 
+/* The same in boxes of box_rows rows, at most 256. */
+TW_MUST_USE enum tw_status
+twp_map_encode_box(struct twp_map *map, enum tw_dtype type, const void *matrix,
+                   int64_t rows, int64_t cols, int64_t stride, int box_rows,
+                   struct tw_error *err);
+
 /* In every struct of arguments, `type` is that of the 16-bit numbers: TW_BF16
  * or TW_F16. */
 struct twp_pack_args {

@@ -27,6 +27,7 @@ struct twp_device_batch {
     const int32_t *tile_seq;   /* [tiles] its sequence, */
     const int32_t *tile_place; /* and its first row's place there */
     const uint8_t *skip;       /* [rows] not zero: TW_ROW_SKIPPED */
+    int32_t *work; /* [2] counters of a launch, 0 before and after it */
 };
 
 /* y[rows][width] = scale * table[token]. The caller has checked the tokens. */
@@ -105,6 +106,16 @@ TW_MUST_USE enum tw_status
 tw_launch_attention(const struct twp_device *device,
                     const struct twp_attention_args *args,
                     struct CUstream_st *stream, struct tw_error *err);
+
+/* The same by Hopper's instructions, where the device's path is TW_CUDA_HOPPER
+ * and it takes them: heads of 64, 96 and 128, neither soft cap nor alibi.
+ * tw_launch_attention turns to it. */
+bool twp_attention_wgmma_takes(const struct twp_device *device,
+                               const struct twp_attention_args *args);
+TW_MUST_USE enum tw_status
+twp_launch_attention_wgmma(const struct twp_device *device,
+                           const struct twp_attention_args *args,
+                           struct CUstream_st *stream, struct tw_error *err);
 
 /* y[rows][width] = x + scale * part; y may be x or part. */
 struct twp_residual_args {
