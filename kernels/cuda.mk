@@ -19,23 +19,19 @@ libkernels_a_SOURCES += %reldir%/module.h
 CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
 	kernels/cuda/bench.c kernels/cuda/buffers.c kernels/cuda/call.c \
 	kernels/cuda/counts.c kernels/cuda/device.c kernels/cuda/ffn.c \
-	kernels/cuda/flight.c kernels/cuda/head.c kernels/cuda/lt_form.c \
-	kernels/cuda/matmul.c \
-	kernels/cuda/model.c kernels/cuda/ops_cuda.c kernels/cuda/plan.c \
-	kernels/cuda/second.c kernels/cuda/second_back.c \
+	kernels/cuda/ffn_weights.c kernels/cuda/flight.c kernels/cuda/head.c \
+	kernels/cuda/lt_form.c kernels/cuda/matmul.c kernels/cuda/model.c \
+	kernels/cuda/ops_cuda.c kernels/cuda/place.c kernels/cuda/plan.c \
+	kernels/cuda/ring.c kernels/cuda/second.c kernels/cuda/second_back.c \
 	kernels/cuda/second_run.c kernels/cuda/weights.c
-CUDA_C_FILES += kernels/cuda/ffn_weights.c kernels/cuda/place.c \
-	kernels/cuda/ring.c
-CUDA_CU_FILES = kernels/cuda/attention.cu \
-	kernels/cuda/attention_wgmma.cu kernels/cuda/bench.cu \
-	kernels/cuda/loss.cu kernels/cuda/norm.cu kernels/cuda/rope.cu \
-	kernels/cuda/rows.cu kernels/cuda/down.cu \
-	kernels/cuda/down_mma.cu kernels/cuda/down_thin.cu \
-	kernels/cuda/hidden.cu kernels/cuda/hidden_any.cu \
-	kernels/cuda/hidden_fast.cu kernels/cuda/hidden_mma.cu \
-	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/route.cu \
-	kernels/cuda/second.cu kernels/cuda/second_count.cu \
-	kernels/cuda/second_input.cu \
+CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/attention_wgmma.cu \
+	kernels/cuda/bench.cu kernels/cuda/down.cu kernels/cuda/down_mma.cu \
+	kernels/cuda/down_thin.cu kernels/cuda/hidden.cu \
+	kernels/cuda/hidden_any.cu kernels/cuda/hidden_fast.cu \
+	kernels/cuda/hidden_mma.cu kernels/cuda/loss.cu kernels/cuda/norm.cu \
+	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/rope.cu \
+	kernels/cuda/route.cu kernels/cuda/rows.cu kernels/cuda/second.cu \
+	kernels/cuda/second_count.cu kernels/cuda/second_input.cu \
 	kernels/cuda/second_sets.cu kernels/cuda/unpack.cu
 EXTRA_DIST += $(CUDA_CU_FILES)
 if HAVE_CUDA
