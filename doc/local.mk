@@ -7,7 +7,7 @@ CLEANFILES += $(TW_MANS)
 EXTRA_DIST += %reldir%/FAMILIES.md %reldir%/FORMAT.md %reldir%/FORMATS.md \
 	%reldir%/TOKENIZERS.md %reldir%/bench.md %reldir%/layers.png \
 	%reldir%/tutorial.md
-EXTRA_DIST += %reldir%/CLUSTER.md
+EXTRA_DIST += %reldir%/CLUSTER.md %reldir%/CUDA.md
 
 $(TW_MANS): twellscope$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) doc && \

@@ -139,6 +139,19 @@ struct tw_ffn_seen {
     const uint32_t *nnz; /* [rows] of the pattern */
 };
 
+/* The layers of a model that are about to be loaded, for a backend whose memory
+ * may not hold them all. */
+struct tw_layers {
+    int64_t count;
+    /* What each is shaped like: the matrices that weight_load gets, and the
+     * feed-forward layer. */
+    const struct tw_matrix *const *matrix;
+    int matrices;
+    const struct tw_ffn_desc *ffn;
+    int64_t rows;         /* of the batches to come; 0: unknown */
+    int64_t row_elements; /* of a row, in all buffers that will be asked for */
+};
+
 /* What to count: definitions (the first is the primary) and where. */
 struct tw_probes {
     int count;
@@ -196,6 +209,17 @@ struct tw_ops {
     enum tw_status (*ffn_load)(void *ctx, const struct tw_ffn_desc *desc,
                                struct tw_ffn **ffn, struct tw_error *err);
     void (*ffn_free)(void *ctx, struct tw_ffn *ffn);
+    /* Before the weights of layer `number` are loaded, 0 to count - 1 in this
+     * order, after all others': what is loaded from here to the next such call
+     * is that layer's. A backend may keep it outside of the device's memory and
+     * bring it there for each batch; such weights are good for matmul and ffn
+     * alone, in any order, fastest layer by layer. TW_ERR_NOMEM says how much
+     * would be needed. NULL: the backend keeps all weights at hand. */
+    enum tw_status (*layer_load)(void *ctx, const struct tw_layers *layers,
+                                 int64_t number, struct tw_error *err);
+    /* Where the layers are, for the user: "12 of 28 layers resident, the others
+     * streamed, 9.80 GiB a batch", owned by ctx; NULL: all at hand. */
+    const char *(*weights)(void *ctx);
     /* How the layer is best computed: a function of its shapes and types, the
      * device's type and the rows seen, which ran as it was loaded. A layer
      * loaded as TW_FFN_DENSE stays so. */

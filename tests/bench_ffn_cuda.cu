@@ -118,7 +118,7 @@ void bench(int m, double nnz, int repeats)
     auto hidden = [&](int i, bool is_counting, const twp_device &dev) {
         twp_hidden_args a = {TW_BF16, &maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL,
                              NULL, {m, NULL, NULL}, K, N, desc.activation, NULL, dense.call.work.h, N,
-                             dense.call.work.packed.count, dense.call.work.l1_part,
+                             NULL, NULL, dense.call.work.packed.count, dense.call.work.l1_part,
                              is_counting ? dense.call.counts : twp_counts{}};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };

@@ -202,7 +202,7 @@ void bench_hidden(int m, int n, bool is_gated, int repeats, double nnz, bool is_
     auto hidden = [&](Layer &l, int i, int form) {
         twp_hidden_args a = {TW_BF16, &maps[i], is_gated ? &l.ffn->gate_map : NULL, &l.ffn->up_map,
                              NULL, NULL, {m, NULL, NULL}, K, n, weights.desc.activation, NULL,
-                             l.call.work.h, n, l.call.work.packed.count, l.call.work.l1_part,
+                             l.call.work.h, n, NULL, NULL, l.call.work.packed.count, l.call.work.l1_part,
                              l.call.counts, form};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };
@@ -217,7 +217,7 @@ void bench_hidden(int m, int n, bool is_gated, int repeats, double nnz, bool is_
         {work.h, chunks * 16},
         {work.packed.count, (size_t)m * on.ffn->tiles * 4},
         {work.l1_part, (size_t)m * ((n + TWP_PART - 1) / TWP_PART) * 4},
-        {on.counts, twp_counts_bytes(m, n, on.call.counts.defs)}};
+        {on.counts, twp_cuda_counts_bytes(m, n, on.call.counts.defs)}};
     if (is_compared)
         compare("hidden", hidden_forms, parts, [&](int form) { hidden(on, 0, form); },
                 [&] {

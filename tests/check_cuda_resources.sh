@@ -32,7 +32,7 @@ BEGIN {
     kernel = $0
     sub(/^[^'\'']*'\''/, "", kernel)
     sub(/'\'' for .*/, "", kernel)
-    gsub(/\(anonymous namespace\)::|hidden::|attention::|^void /, "", kernel)
+    gsub(/\(anonymous namespace\)::|hidden::|attention::|attention_wgmma::|^void /, "", kernel)
     gsub(/\((tw_dtype|[A-Za-z_:]*)\)/, "", kernel)
     sub(/\(.*/, "", kernel)
     is_entry = 1

@@ -144,21 +144,6 @@ static inline void check_all(struct cuda_case *c)
     check_y(c);
 }
 
-/* Where the device is emulated (tests/emu), a path takes one case in `of`, the
- * next path another, unless TW_EMU_ALL is set. */
-static int the_path;
-
-static inline bool is_left_out(int i, int of)
-{
-#ifdef TW_CUDA_EMULATED
-    return !getenv("TW_EMU_ALL") && (i + the_path) % of != 0;
-#else
-    (void)i;
-    (void)of;
-    return false;
-#endif
-}
-
 #ifdef TW_CUDA_EMULATED
 #define REPEATED 4
 #else

@@ -5,7 +5,8 @@ emu_header_files = tests/emu/cublasLt.h tests/emu/cuda.h tests/emu/cuda_bf16.h \
 	tests/emu/cuda_runtime_api.h tests/emu/emu.h tests/emu/emu_device.h \
 	tests/emu/emu_internal.h tests/emu/emu_numbers.h \
 	tests/emu/emu_types.h tests/emu/runtime_internal.h \
-	tests/emu/kernels/cuda/hopper.cuh tests/emu/kernels/cuda/mma.cuh
+	tests/emu/kernels/cuda/hopper.cuh tests/emu/kernels/cuda/mma.cuh \
+	tests/emu/kernels/cuda/wgmma.cuh
 EXTRA_DIST += $(emu_header_files) tests/emu/README.md
 EMU_CPPFLAGS = -DTW_CUDA_EMULATED -I$(top_srcdir)/tests/emu $(AM_CPPFLAGS)
 EMU_CXXFLAGS = -std=c++17 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
@@ -42,13 +43,32 @@ tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm
 
 if HAVE_CHECK
 check_PROGRAMS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention
+	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
+	tests/test_emu_second tests/test_emu_active
 TESTS += tests/test_emu_dense tests/test_emu_ffn tests/test_emu_ops \
-	tests/test_emu_attention
+	tests/test_emu_attention tests/test_emu_rows tests/test_emu_loss \
+	tests/test_emu_second tests/test_emu_active
+tests_test_emu_active_SOURCES = tests/test_cuda_active.c \
+	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_active_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_active_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_attention_SOURCES = tests/test_cuda_attention.c \
 	tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
 tests_test_emu_attention_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_attention_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_rows_SOURCES = tests/test_cuda_rows.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_rows_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_rows_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_second_SOURCES = tests/test_cuda_second.c tests/cuda_check.h \
+	tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_second_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_second_LDADD = $(tests_test_emu_ffn_LDADD)
+tests_test_emu_loss_SOURCES = tests/test_cuda_loss.c tests/cuda_rows.h \
+	tests/cuda_case.h tests/ops_fixture.c tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_loss_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_loss_LDADD = $(tests_test_emu_ffn_LDADD)
 tests_test_emu_ops_SOURCES = tests/test_cuda_ops.c tests/ops_fixture.c \
 	tests/ops_fixture.h tests/cuda_pair.h tests/tw_check.h
 tests_test_emu_ops_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
@@ -63,6 +83,18 @@ tests_test_emu_ffn_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
 tests_test_emu_ffn_LDADD = libkernelsref.a libcudaemu.a libkernels.a \
 	libbase.a $(OPENBLAS_LIBS) $(CHECK_LIBS) -lstdc++ -lpthread
 endif
-EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/emulated.sh
+EMU_CLI_TESTS = tests/cli/cuda.sh tests/cli/cuda_active.sh \
+	tests/cli/emulated.sh
 TESTS += $(EMU_CLI_TESTS)
 EXTRA_DIST += $(EMU_CLI_TESTS)
+# Layers that don't fit the device.
+TESTS += tests/cli/streamed.sh
+EXTRA_DIST += tests/cli/streamed.sh
+if HAVE_CHECK
+check_PROGRAMS += tests/test_emu_layers
+TESTS += tests/test_emu_layers
+tests_test_emu_layers_SOURCES = tests/test_cuda_layers.c tests/ops_fixture.c \
+	tests/ops_fixture.h tests/tw_check.h
+tests_test_emu_layers_CPPFLAGS = $(EMU_CPPFLAGS) $(CHECK_CFLAGS)
+tests_test_emu_layers_LDADD = $(tests_test_emu_ffn_LDADD)
+endif

@@ -534,13 +534,6 @@ START_TEST(what_it_cannot_is_named)
     c.desc.gate.cols = 9;
     TW_FAILS_WITH(twp_ffn_create(&c.desc, TW_BF16, &ffn, &c.err),
                   TW_ERR_MISMATCH, "gate is 8 x 9, not 8 x 8", c.err);
-    struct tw_active topk;
-    c.err = (struct tw_error){0};
-    TW_OK_OR_FAIL(tw_active_parse("topk:3", &topk, &c.err), c.err);
-    struct tw_probes probes = {1, &topk};
-    struct twp_counts defs = {0};
-    TW_FAILS_WITH(twp_counts_defs(&probes, &defs, &c.err), TW_ERR_UNSUPPORTED,
-                  "topk:3", c.err);
     struct twp_device device;
     TW_FAILS_WITH(twp_device_open(99, &device, &c.err), TW_ERR_UNSUPPORTED,
                   "there is no device 99", c.err);

@@ -6,36 +6,16 @@
 
 #include <assert.h>
 #include <cblas.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 
 #define KEEP_MOST ((int64_t)2 << 30) /* widened weights kept by default */
 
-/* "MemAvailable" of /proc/meminfo in bytes; 0 where it cannot be read. */
-static int64_t memory_available(void)
-{
-    char text[2048];
-    int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    const char *line = strstr(text, "MemAvailable:");
-    if (!line)
-        return 0;
-    long long kib = strtoll(line + strlen("MemAvailable:"), NULL, 10);
-    return kib > 0 && kib < INT64_MAX / 1024 ? (int64_t)kib * 1024 : 0;
-}
-
 static int64_t default_keep_bytes(void)
 {
-    int64_t quarter = memory_available() / 4;
+    int64_t quarter = tw_memory_available() / 4;
     return quarter < KEEP_MOST ? quarter : KEEP_MOST;
 }
 

@@ -16,7 +16,9 @@
  * what a query doesn't see is an exact no-op (its weight is 0, the factor 1):
  * so a row's result depends on its sequence up to it and its place there alone,
  * as long as v is finite (0 Inf is NaN in the rows before it in its tile; such a
- * run fails). A tile that a warp's queries don't see is skipped. */
+ * run fails). A tile that a warp's queries don't see is skipped.
+ *
+ * On Hopper's path attention_wgmma.cu takes what it can. */
 #include "kernels/cuda/attention.cuh"
 
 namespace {
@@ -77,6 +79,8 @@ extern "C" enum tw_status tw_launch_attention(const struct twp_device *device,
                             "cuda: attention heads of %d, not a multiple of 8", args->head_dim);
     if ((int64_t)batch->tiles * args->heads > INT32_MAX)
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: attention of too many tiles");
+    if (twp_attention_wgmma_takes(device, args))
+        return twp_launch_attention_wgmma(device, args, stream, err);
     if (args->type == TW_F16)
         return is_bent ? by_size<TW_F16, true>(device, p, stream, err)
                        : by_size<TW_F16, false>(device, p, stream, err);

@@ -16,16 +16,18 @@ static int64_t count_tiles(const struct tw_batch *batch)
     return tiles;
 }
 
+#define COUNTERS 2
+
 /* The parts of a block, in this order, all but the last in 4-byte steps. */
 static size_t block_bytes(const struct tw_batch *batch, int64_t tiles)
 {
-    return sizeof(int32_t) *
-               (size_t)(2 * batch->rows + batch->seqs + 1 + 2 * tiles) +
+    return sizeof(int32_t) * (size_t)(2 * batch->rows + batch->seqs + 1 +
+                                      2 * tiles + COUNTERS) +
            (size_t)batch->rows;
 }
 
-static void carve(const struct tw_batch *batch, int64_t tiles,
-                  const int32_t *memory, struct twp_device_batch *to)
+static void carve(const struct tw_batch *batch, int64_t tiles, int32_t *memory,
+                  struct twp_device_batch *to)
 {
     *to = (struct twp_device_batch){.rows = (int32_t)batch->rows,
                                     .seqs = (int32_t)batch->seqs,
@@ -35,7 +37,8 @@ static void carve(const struct tw_batch *batch, int64_t tiles,
     to->offset = to->position + batch->rows;
     to->tile_seq = to->offset + batch->seqs + 1;
     to->tile_place = to->tile_seq + tiles;
-    to->skip = (const uint8_t *)(to->tile_place + tiles);
+    to->work = memory + 2 * batch->rows + batch->seqs + 1 + 2 * tiles;
+    to->skip = (const uint8_t *)(to->work + COUNTERS);
 }
 
 static void fill_tiles(const struct tw_batch *batch, int32_t *seq,
@@ -55,7 +58,8 @@ static void fill(const struct tw_batch *batch, int32_t *token, int64_t tiles)
     int32_t *position = token + batch->rows;
     int32_t *offset = position + batch->rows;
     int32_t *seq = offset + batch->seqs + 1;
-    uint8_t *skip = (uint8_t *)(seq + 2 * tiles);
+    int32_t *work = seq + 2 * tiles;
+    uint8_t *skip = (uint8_t *)(work + COUNTERS);
     memcpy(token, batch->token, (size_t)batch->rows * sizeof *token);
     for (int64_t s = 0; s < batch->seqs; s++)
         for (int64_t r = batch->offset[s]; r < batch->offset[s + 1]; r++)
@@ -63,6 +67,7 @@ static void fill(const struct tw_batch *batch, int32_t *token, int64_t tiles)
     for (int64_t s = 0; s <= batch->seqs; s++)
         offset[s] = (int32_t)batch->offset[s];
     fill_tiles(batch, seq, seq + tiles);
+    memset(work, 0, COUNTERS * sizeof *work);
     for (int64_t r = 0; r < batch->rows; r++)
         skip[r] = (batch->row_class[r] & TW_ROW_SKIPPED) != 0;
 }

@@ -207,12 +207,13 @@ static int64_t dense_bytes(const struct tw_bench_dense *dense)
            (int64_t)twp_lt_workspace_bytes();
 }
 
-/* W_down stands there twice: rows for the product, columns for the gather. */
+/* W_down stands there twice where rows are packed: rows for the product,
+ * columns for the gather. */
 static int64_t ffn_bytes(const struct tw_ffn *ffn, int64_t rows)
 {
-    return weight_bytes(ffn, ffn->is_gated ? 4 : 3) +
+    return weight_bytes(ffn, (ffn->is_gated ? 3 : 2) + ffn->can_pack) +
            (int64_t)twp_ffn_work_bytes(ffn, (int32_t)rows) +
-           (int64_t)twp_counts_bytes((int32_t)rows, ffn->f, 1);
+           (int64_t)twp_cuda_counts_bytes((int32_t)rows, ffn->f, 1);
 }
 
 static enum tw_status clock_start(void *ctx, struct tw_error *err)

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/cuda_internal.h"
 #include "kernels/cuda/launch_model.h"
+#include "kernels/cuda/second.h"
 
 #define TWP_FLIGHTS 2
 
@@ -27,6 +28,18 @@ struct twp_pending {
     struct twp_counts counts; /* its definitions; no pointers */
     struct tw_probes probes;
     struct tw_layer_obs *obs;
+    bool is_whole;    /* the call's kernels are launched */
+    size_t second_at; /* the second pass's results, in device and host */
+    struct twp_second_wish wish;      /* defs 0: there is none */
+    struct twp_memory set, set_value; /* pinned: sets, part after part */
+    int64_t set_count;
+};
+
+/* The second pass's, whichever batch runs. */
+struct twp_second_memory {
+    struct twp_memory work, sets;
+    cudaEvent_t written, copied; /* sets */
+    int64_t part_bytes;          /* of fp32 h at once */
 };
 
 /* What one batch leaves behind, until it is collected. */
@@ -46,7 +59,9 @@ struct twp_flight {
 
 /* A weight: [rows][cols] of the context's type. */
 struct tw_weight {
-    void *data;
+    void *data; /* NULL: in a layer on the host, at: */
+    struct twp_layer *layer;
+    size_t offset;
     int64_t rows, cols;
 };
 
@@ -58,7 +73,8 @@ struct twp_vector {
     void *device;
 };
 
-struct twp_products; /* matmul.c */
+struct twp_products;  /* matmul.c */
+struct twp_streaming; /* layers.h */
 
 struct twp_cuda {
     struct twp_device device;
@@ -69,12 +85,15 @@ struct twp_cuda {
     int next, oldest, in_flight; /* flights: the next to start, to collect */
     struct twp_flight *now;      /* the started one, else NULL */
     struct twp_memory work, head;
+    struct twp_second_memory second;
     struct twp_products *products;
     struct twp_vector *vector;
     size_t vectors, vector_room;
     cudaEvent_t *mark; /* [marks], NULL where none was put */
     size_t marks;
-    struct twp_cuda_bench *bench; /* NULL until it is asked for */
+    struct twp_streaming *streaming; /* NULL: all layers are on the device */
+    struct twp_layer *loading;       /* where weights go; NULL: to the device */
+    struct twp_cuda_bench *bench;    /* NULL until it is asked for */
 };
 
 /* buffers.c. At least that many bytes; what the memory held is lost, and the
@@ -112,6 +131,9 @@ void twp_flights_fini(struct twp_cuda *cuda);
 enum tw_status twp_cuda_ffn_load(void *ctx, const struct tw_ffn_desc *desc,
                                  struct tw_ffn **ffn, struct tw_error *err);
 void twp_cuda_ffn_free(void *ctx, struct tw_ffn *ffn);
+/* ring.c. The layer's weights are there for what is launched next. */
+TW_MUST_USE enum tw_status
+twp_ffn_bring(struct twp_cuda *cuda, struct tw_ffn *ffn, struct tw_error *err);
 enum tw_status twp_cuda_ffn(void *ctx, void *y, const void *x,
                             const void *residual, struct tw_ffn *ffn,
                             const struct tw_probes *probes,
@@ -122,6 +144,11 @@ enum tw_status twp_cuda_weight_load(void *ctx, const struct tw_matrix *matrix,
                                     struct tw_weight **weight,
                                     struct tw_error *err);
 void twp_cuda_weight_free(void *ctx, struct tw_weight *weight);
+/* Where it is on the device, for what is launched next. */
+TW_MUST_USE enum tw_status twp_weight_data(struct twp_cuda *cuda,
+                                           const struct tw_weight *weight,
+                                           const void **data,
+                                           struct tw_error *err);
 /* The vector on the device, as `type` (TW_F32 or the context's), the context's;
  * NULL where it is absent. */
 TW_MUST_USE enum tw_status twp_vector_of(struct twp_cuda *cuda,
@@ -177,7 +204,8 @@ enum tw_status twp_cuda_act_mul(void *ctx, void *y, const void *gate,
                                 const struct tw_activation *activation,
                                 struct tw_error *err);
 
-/* head.c. */
+/* head.c. Bytes of its chunk. */
+size_t twp_head_bytes(void);
 enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
                                  const struct tw_weight *w,
                                  const struct tw_head *head,

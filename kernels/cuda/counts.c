@@ -1,4 +1,5 @@
-/* The block of a layer's counts: its parts, its zero, its way into the obs. */
+/* The block of a layer's counts: its parts, its zero, its way into the obs.
+ * What the second pass counts is second.c's. */
 #include <config.h>
 
 #include "kernels/cuda/cuda_internal.h"
@@ -10,8 +11,7 @@
 
 #define ALIGN 256
 
-/* Places `bytes` at *at, aligned; a NULL memory only measures. */
-static void *place(char *memory, size_t *at, size_t bytes)
+void *twp_place(char *memory, size_t *at, size_t bytes)
 {
     size_t from = (*at + ALIGN - 1) / ALIGN * ALIGN;
     *at = from + bytes;
@@ -24,24 +24,24 @@ static size_t carve(int32_t rows, int32_t cols, char *memory,
                     struct twp_counts *c, size_t *ones)
 {
     size_t at = 0, r = (size_t)rows, n = (size_t)cols;
-    c->bad = place(memory, &at, sizeof *c->bad);
+    c->bad = twp_place(memory, &at, sizeof *c->bad);
     for (int d = 0; d < c->defs; d++)
-        c->first[d] = place(memory, &at, n * sizeof *c->first[d]);
+        c->first[d] = twp_place(memory, &at, n * sizeof *c->first[d]);
     *ones = (at + ALIGN - 1) / ALIGN * ALIGN;
     for (int d = 0; d < c->defs; d++) {
-        c->nnz[d] = place(memory, &at, r * sizeof *c->nnz[d]);
-        c->fired[d] = place(memory, &at, n * sizeof *c->fired[d]);
-        c->last[d] = place(memory, &at, n * sizeof *c->last[d]);
+        c->nnz[d] = twp_place(memory, &at, r * sizeof *c->nnz[d]);
+        c->fired[d] = twp_place(memory, &at, n * sizeof *c->fired[d]);
+        c->last[d] = twp_place(memory, &at, n * sizeof *c->last[d]);
     }
-    c->l1 = place(memory, &at, r * sizeof *c->l1);
-    c->histogram = place(memory, &at, TWP_HISTOGRAM * sizeof *c->histogram);
-    c->overflow_tiles = place(memory, &at, sizeof *c->overflow_tiles);
-    c->overflow_rows = place(memory, &at, sizeof *c->overflow_rows);
-    c->dense_rows = place(memory, &at, sizeof *c->dense_rows);
+    c->l1 = twp_place(memory, &at, r * sizeof *c->l1);
+    c->histogram = twp_place(memory, &at, TWP_HISTOGRAM * sizeof *c->histogram);
+    c->overflow_tiles = twp_place(memory, &at, sizeof *c->overflow_tiles);
+    c->overflow_rows = twp_place(memory, &at, sizeof *c->overflow_rows);
+    c->dense_rows = twp_place(memory, &at, sizeof *c->dense_rows);
     return at;
 }
 
-size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs)
+size_t twp_cuda_counts_bytes(int32_t rows, int32_t cols, int32_t defs)
 {
     struct twp_counts counts = {.defs = defs};
     size_t ones;
@@ -85,8 +85,7 @@ struct twp_def twp_def_of(const struct tw_active *active)
     return def;
 }
 
-/* Its place in the list, or the list's length. */
-static int32_t find_def(const struct twp_counts *counts, struct twp_def def)
+int32_t twp_counts_find(const struct twp_counts *counts, struct twp_def def)
 {
     int32_t d = 0;
     while (d < counts->defs && (counts->def[d].kind != def.kind ||
@@ -95,58 +94,55 @@ static int32_t find_def(const struct twp_counts *counts, struct twp_def def)
     return d;
 }
 
-enum tw_status twp_counts_defs(const struct tw_probes *probes,
-                               struct twp_counts *counts, struct tw_error *err)
+void twp_counts_defs(const struct tw_probes *probes, bool is_gated,
+                     struct twp_counts *counts)
 {
-    struct twp_counts found = {0};
-    for (int p = 0; p < probes->count; p++) {
-        const struct tw_active *active = &probes->active[p];
-        if (active->kind != TW_ACTIVE_HIDDEN &&
-            active->kind != TW_ACTIVE_GATE && active->kind != TW_ACTIVE_ABS &&
-            active->kind != TW_ACTIVE_GATE_ABS)
-            return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                                "backend 'cuda' cannot count '%s'",
-                                active->name);
-        struct twp_def def = twp_def_of(active);
-        if (find_def(&found, def) < found.defs)
+    int thresholds = 0, most = is_gated ? TWP_DEFS : TWP_PLAIN_THRESHOLDS;
+    counts->defs = 0;
+    for (int p = 0; p < probes->count && counts->defs < TWP_DEFS; p++) {
+        struct twp_def def = twp_def_of(&probes->active[p]);
+        bool is_threshold =
+            def.kind == TW_ACTIVE_ABS || def.kind == TW_ACTIVE_GATE_ABS;
+        if (def.kind == TW_ACTIVE_TOPP || def.kind == TW_ACTIVE_TOPK ||
+            (is_threshold && thresholds == most) ||
+            twp_counts_find(counts, def) < counts->defs)
             continue;
-        if (found.defs == TWP_DEFS)
-            return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                                "backend 'cuda' counts up to %d definitions "
-                                "at once: '%s' is one more",
-                                TWP_DEFS, active->name);
-        found.def[found.defs++] = def;
+        thresholds += is_threshold;
+        counts->def[counts->defs++] = def;
     }
-    counts->defs = found.defs;
-    memcpy(counts->def, found.def, sizeof counts->def);
-    return TW_OK;
 }
 
-static void merge_probe(const struct twp_counts *host, int def, int probe,
-                        struct tw_layer_obs *obs)
+void twp_columns_merge(const struct twp_columns *host, int probe,
+                       struct tw_layer_obs *obs)
 {
-    memcpy(obs->nnz + (int64_t)probe * obs->rows, host->nnz[def],
+    memcpy(obs->nnz + (int64_t)probe * obs->rows, host->nnz,
            (size_t)obs->rows * sizeof *obs->nnz);
     for (int64_t n = 0; n < obs->width; n++) {
         int64_t to = (int64_t)probe * obs->width + n;
-        if (!host->fired[def][n])
+        if (!host->fired[n])
             continue;
-        obs->fired[to] += host->fired[def][n];
-        if (host->first[def][n] < obs->first[to])
-            obs->first[to] = host->first[def][n];
-        uint32_t last = host->last[def][n] - 1;
+        obs->fired[to] += host->fired[n];
+        if (host->first[n] < obs->first[to])
+            obs->first[to] = host->first[n];
+        uint32_t last = host->last[n] - 1;
         if (obs->last[to] == UINT32_MAX || last > obs->last[to])
             obs->last[to] = last;
     }
 }
 
-void twp_counts_merge(const struct twp_counts *host,
-                      const struct tw_probes *probes, struct tw_layer_obs *obs)
+void twp_cuda_counts_merge(const struct twp_counts *host,
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs)
 {
     static const int widths[TW_TILE_WIDTHS] = {64, 128, 256};
-    for (int p = 0; p < probes->count; p++)
-        merge_probe(host, find_def(host, twp_def_of(&probes->active[p])), p,
-                    obs);
+    for (int p = 0; p < probes->count; p++) {
+        int32_t d = twp_counts_find(host, twp_def_of(&probes->active[p]));
+        if (d < host->defs)
+            twp_columns_merge(
+                &(struct twp_columns){host->nnz[d], host->fired[d],
+                                      host->first[d], host->last[d]},
+                p, obs);
+    }
     memcpy(obs->l1, host->l1, (size_t)obs->rows * sizeof *obs->l1);
     const uint32_t *from = host->histogram;
     for (int t = 0; t < TW_TILE_WIDTHS; t++)

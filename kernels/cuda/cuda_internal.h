@@ -17,15 +17,20 @@
 extern "C" {
 #endif
 
+/* Thresholds that a plain layer's own kernels count. */
+#define TWP_PLAIN_THRESHOLDS 3
+
 /* Slots of a tile: a packed row of up to 25 % stays sparse. */
 #define TWP_CUDA_SLOTS 64
+
+struct twp_layer; /* layers.h */
 
 struct tw_ffn {
     struct tw_ffn_desc desc; /* its pointers aren't used after load */
     enum tw_dtype type;      /* of weights, x, residual, h and y */
     bool is_gated, is_applied;
     bool can_pack, is_dense; /* is_dense: by plan, or as it cannot pack */
-    struct twp_def apply; /* where is_applied */
+    struct twp_def apply;    /* where is_applied */
     int32_t d_model;
     int32_t d; /* d_model rounded up to 8: what the kernels see */
     int32_t f, tiles;
@@ -34,7 +39,9 @@ struct tw_ffn {
     int variant;              /* of the unpack kernel */
     int pack_form, hidden_form;
     void *gate, *up;          /* [f][d]; gate NULL: plain */
-    void *down, *down_t;      /* [d][f_stride], [f][d] */
+    void *down, *down_t;      /* [d][f_stride], [f][d]; down_t where can_pack */
+    struct twp_layer *layer;  /* whose block has these four, at: or NULL */
+    size_t at[4];
     float *gate_bias, *up_bias, *down_bias; /* padded to 256, or NULL */
     struct twp_map gate_map, up_map, down_map;
 };
@@ -50,6 +57,8 @@ struct twp_work {
     float *l1_part;
 };
 
+struct twp_second_call;
+
 /* Where a sparse layer stops: bench times its parts. */
 enum twp_until { TWP_UNTIL_DONE, TWP_UNTIL_PACKED, TWP_UNTIL_ROUTED };
 
@@ -60,6 +69,7 @@ struct twp_ffn_call {
     enum twp_until until;
     struct twp_work work;
     struct twp_counts counts;
+    const struct twp_second_call *second; /* second.h; NULL: no second pass */
 };
 
 /* "cuda: WHAT: ..." where error isn't cudaSuccess. error is a cudaError_t. */
@@ -69,6 +79,10 @@ TW_MUST_USE enum tw_status twp_cuda_check(int error, const char *what,
 TW_MUST_USE enum tw_status twp_device_alloc(void **memory, size_t bytes,
                                             struct tw_error *err);
 void twp_device_free(void *memory);
+
+/* "12.3 GiB", "4.0 MiB", for people; text is returned. */
+#define TWP_SIZE_TEXT 32
+const char *twp_size_text(char text[TWP_SIZE_TEXT], size_t bytes);
 
 /* Round to nearest even; NaN stays NaN, and what is beyond fp16's 65504 becomes
  * Inf. */
@@ -84,7 +98,11 @@ TW_MUST_USE enum tw_status twp_matrix_load(const struct tw_matrix *matrix,
                                            enum tw_dtype type, int64_t stride,
                                            void **out, struct tw_error *err);
 
-/* ffn.c. Copies the weights (synchronously) as `type`, which is that of every
+/* ffn.c. Checks the description; all but weights. */
+TW_MUST_USE enum tw_status twp_ffn_shape(const struct tw_ffn_desc *desc,
+                                         enum tw_dtype type, struct tw_ffn *ffn,
+                                         struct tw_error *err);
+/* Copies the weights (synchronously) as `type`, which is that of every
  * buffer too: TW_BF16 or TW_F16. Returns TW_OK, TW_ERR_MISMATCH
  * for shapes that don't fit together, TW_ERR_UNSUPPORTED for what the kernels
  * can't (naming it) or TW_ERR_NOMEM. */
@@ -92,6 +110,12 @@ TW_MUST_USE enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
                                           enum tw_dtype type,
                                           struct tw_ffn **ffn,
                                           struct tw_error *err);
+/* The same in a layer on the host, if it isn't NULL. */
+TW_MUST_USE enum tw_status twp_ffn_create_in(const struct tw_ffn_desc *desc,
+                                             enum tw_dtype type,
+                                             struct twp_layer *layer,
+                                             struct tw_ffn **ffn,
+                                             struct tw_error *err);
 void twp_ffn_destroy(struct tw_ffn *ffn);
 /* Bytes of a workspace, and its parts in memory of that many bytes. */
 size_t twp_ffn_work_bytes(const struct tw_ffn *ffn, int32_t rows);
@@ -132,16 +156,21 @@ enum tw_status twp_cuda_plan_use(void *ctx, struct tw_ffn *ffn,
                                  const struct tw_ffn_plan *plan,
                                  struct tw_error *err);
 
-/* counts.c. The definition as the kernels compare it. */
+/* counts.c. The part of a block at *at, which moves on; NULL where memory is,
+ * which only measures. */
+void *twp_place(char *memory, size_t *at, size_t bytes);
+/* The definition as the kernels compare it. */
 struct twp_def twp_def_of(const struct tw_active *active);
-/* Sets counts' defs and def to the different definitions of the probes.
- * TW_ERR_UNSUPPORTED names one that the kernels don't count, or one too many.
- */
-TW_MUST_USE enum tw_status twp_counts_defs(const struct tw_probes *probes,
-                                           struct twp_counts *counts,
-                                           struct tw_error *err);
+/* Sets counts' defs and def to those of the probes' different definitions that
+ * the layer's own kernels count: up to TWP_DEFS, of a plain layer up to
+ * TWP_PLAIN_THRESHOLDS thresholds, and no share of a row. The others are the
+ * second pass's. */
+void twp_counts_defs(const struct tw_probes *probes, bool is_gated,
+                     struct twp_counts *counts);
+/* The definition's place, or counts->defs. */
+int32_t twp_counts_find(const struct twp_counts *counts, struct twp_def def);
 /* Bytes of a counts' block, and its parts for counts->defs definitions. */
-size_t twp_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
+size_t twp_cuda_counts_bytes(int32_t rows, int32_t cols, int32_t defs);
 void twp_counts_carve(int32_t rows, int32_t cols, void *memory,
                       struct twp_counts *counts);
 /* Nothing counted yet; on the stream. */
@@ -149,9 +178,17 @@ TW_MUST_USE enum tw_status twp_counts_clear(const struct twp_counts *counts,
                                             int32_t rows, int32_t cols,
                                             struct CUstream_st *stream,
                                             struct tw_error *err);
-/* Adds a block that was copied to the host (carved there) to the obs. */
-void twp_counts_merge(const struct twp_counts *host,
-                      const struct tw_probes *probes, struct tw_layer_obs *obs);
+/* One definition's counts on the host, as in struct twp_counts. */
+struct twp_columns {
+    const uint32_t *nnz, *fired, *first, *last;
+};
+void twp_columns_merge(const struct twp_columns *host, int probe,
+                       struct tw_layer_obs *obs);
+/* Adds a block that was copied to the host (carved there) to the obs; probes
+ * that it doesn't count stay. */
+void twp_cuda_counts_merge(const struct twp_counts *host,
+                           const struct tw_probes *probes,
+                           struct tw_layer_obs *obs);
 
 #ifdef __cplusplus
 }

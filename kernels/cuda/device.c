@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Compute capabilities: the least, and the one of the Hopper kernels. */
@@ -37,6 +38,19 @@ enum tw_status twp_device_alloc(void **memory, size_t bytes,
 void twp_device_free(void *memory)
 {
     cudaFree(memory);
+}
+
+const char *twp_size_text(char text[TWP_SIZE_TEXT], size_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes / 1024;
+    size_t u = 0;
+    while (size >= 1024 && u + 1 < sizeof units / sizeof *units) {
+        size /= 1024;
+        u++;
+    }
+    snprintf(text, TWP_SIZE_TEXT, "%.1f %s", size, units[u]);
+    return text;
 }
 
 /* Is there a device of that number (--device)? */
@@ -141,6 +155,14 @@ enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
                               const void *matrix, int64_t rows, int64_t cols,
                               int64_t stride, struct tw_error *err)
 {
+    return twp_map_encode_box(map, type, matrix, rows, cols, stride, 128, err);
+}
+
+enum tw_status twp_map_encode_box(struct twp_map *map, enum tw_dtype type,
+                                  const void *matrix, int64_t rows,
+                                  int64_t cols, int64_t stride, int box_rows,
+                                  struct tw_error *err)
+{
     *map = (struct twp_map){
         .data = matrix, .rows = rows, .cols = cols, .stride = stride};
     int device = 0, major = 0;
@@ -168,7 +190,7 @@ enum tw_status twp_map_encode(struct twp_map *map, enum tw_dtype type,
     memcpy(&encode, &found, sizeof encode);
     cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows};
     cuuint64_t pitch[1] = {(cuuint64_t)stride * 2};
-    cuuint32_t box[2] = {64, 128}, step[2] = {1, 1};
+    cuuint32_t box[2] = {64, (cuuint32_t)box_rows}, step[2] = {1, 1};
     CUtensorMap made;
     void *base;
     memcpy(&base, &matrix, sizeof base);

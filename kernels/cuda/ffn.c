@@ -1,5 +1,4 @@
-/* A feed-forward layer on the device: its weights, its workspace, the order of
- * its kernels.
+/* A feed-forward layer on the device: its workspace, the order of its kernels.
  *
  *   sparse: pack, route, gather, hide, add; hidden and down for routed rows
  *   dense:  hidden, down
@@ -9,16 +8,16 @@
  * and so of what else is routed. */
 #include <config.h>
 
-#include "kernels/cuda/cuda_internal.h"
+#include "kernels/cuda/second.h"
 
 #include <cuda_runtime_api.h>
 #include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernels/cuda/layers.h"
 #include "kernels/ffn_desc.h"
 
-#define ALIGN       256
 #define MAX_D_MODEL 16384
 
 static enum tw_status check_desc(const struct tw_ffn_desc *desc,
@@ -47,80 +46,22 @@ static enum tw_status check_desc(const struct tw_ffn_desc *desc,
     return TW_OK;
 }
 
-static enum tw_status load_bias(const struct tw_matrix *m, float **out,
-                                struct tw_error *err)
-{
-    if (!m->data)
-        return TW_OK;
-    size_t padded = (size_t)(m->cols + TWP_TILE - 1) / TWP_TILE * TWP_TILE;
-    float *host = tw_calloc(padded, sizeof *host);
-    if (!host)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a bias");
-    tw_widen(host, m->data, m->dtype, (size_t)m->cols);
-    void *device = NULL;
-    enum tw_status status =
-        twp_device_alloc(&device, padded * sizeof *host, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(cudaMemcpy(device, host, padded * sizeof *host,
-                                           cudaMemcpyHostToDevice),
-                                "a bias", err);
-    *out = device;
-    tw_free(host);
-    return status;
-}
-
-static enum tw_status load_weights(struct tw_ffn *ffn,
-                                   const struct tw_ffn_desc *desc,
-                                   struct tw_error *err)
-{
-    int64_t d = ffn->d, f = ffn->f;
-    enum tw_status status =
-        twp_matrix_load(&desc->gate, ffn->type, d, &ffn->gate, err);
-    if (status == TW_OK)
-        status = twp_matrix_load(&desc->up, ffn->type, d, &ffn->up, err);
-    if (status == TW_OK)
-        status = twp_matrix_load(&desc->down, ffn->type, ffn->f_stride,
-                                 &ffn->down, err);
-    if (status == TW_OK)
-        status = twp_device_alloc(&ffn->down_t, (size_t)(f * d) * 2, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(cudaMemset(ffn->down_t, 0, (size_t)(f * d) * 2),
-                                "weights", err);
-    if (status == TW_OK)
-        status = tw_launch_transpose(ffn->down_t, d, ffn->down, ffn->f_stride,
-                                     ffn->d_model, ffn->f, NULL, err);
-    if (status == TW_OK)
-        status = load_bias(&desc->gate_bias, &ffn->gate_bias, err);
-    if (status == TW_OK)
-        status = load_bias(&desc->up_bias, &ffn->up_bias, err);
-    if (status == TW_OK)
-        status = load_bias(&desc->down_bias, &ffn->down_bias, err);
-    if (status == TW_OK && ffn->gate)
-        status =
-            twp_map_encode(&ffn->gate_map, ffn->type, ffn->gate, f, d, d, err);
-    if (status == TW_OK)
-        status = twp_map_encode(&ffn->up_map, ffn->type, ffn->up, f, d, d, err);
-    if (status == TW_OK)
-        status = twp_map_encode(&ffn->down_map, ffn->type, ffn->down,
-                                ffn->d_model, f, ffn->f_stride, err);
-    if (status == TW_OK)
-        status = twp_cuda_check(cudaDeviceSynchronize(), "weights", err);
-    return status;
-}
-
-enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
-                              enum tw_dtype type, struct tw_ffn **out,
-                              struct tw_error *err)
+enum tw_status twp_ffn_shape(const struct tw_ffn_desc *desc, enum tw_dtype type,
+                             struct tw_ffn *ffn, struct tw_error *err)
 {
     enum tw_status status = check_desc(desc, err);
     if (status != TW_OK)
         return status;
-    struct tw_ffn *ffn = tw_calloc(1, sizeof *ffn);
-    if (!ffn)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
-    ffn->desc = *desc;
-    ffn->type = type;
-    ffn->is_gated = desc->gate.data != NULL;
+    *ffn = (struct tw_ffn){.desc = *desc,
+                           .type = type,
+                           .is_gated = desc->gate.data != NULL,
+                           .d_model = (int32_t)desc->d_model,
+                           .d = (int32_t)(desc->d_model + 7) / 8 * 8,
+                           .f = (int32_t)desc->d_ff,
+                           .f_stride = (desc->d_ff + 7) / 8 * 8,
+                           .slots = TWP_CUDA_SLOTS,
+                           .row_limit = INT32_MAX};
+    ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
     if (desc->apply && desc->apply->kind != TW_ACTIVE_GATE) {
         ffn->is_applied = true;
         ffn->apply = twp_def_of(desc->apply);
@@ -130,38 +71,43 @@ enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
         (ffn->is_applied ? ffn->apply.kind == TW_ACTIVE_GATE_ABS
                          : tw_activation_is_sparse(desc->activation.act));
     ffn->is_dense = !ffn->can_pack;
-    ffn->d_model = (int32_t)desc->d_model;
-    ffn->d = (int32_t)(desc->d_model + 7) / 8 * 8;
-    ffn->f = (int32_t)desc->d_ff;
-    ffn->tiles = (ffn->f + TWP_TILE - 1) / TWP_TILE;
-    ffn->f_stride = (desc->d_ff + 7) / 8 * 8;
-    ffn->slots = TWP_CUDA_SLOTS;
-    ffn->row_limit = INT32_MAX;
-    status = load_weights(ffn, desc, err);
-    if (status != TW_OK) {
-        twp_ffn_destroy(ffn);
-        return status;
-    }
-    *out = ffn;
     return TW_OK;
+}
+
+enum tw_status twp_ffn_create_in(const struct tw_ffn_desc *desc,
+                                 enum tw_dtype type, struct twp_layer *layer,
+                                 struct tw_ffn **out, struct tw_error *err)
+{
+    struct tw_ffn shape;
+    enum tw_status status = twp_ffn_shape(desc, type, &shape, err);
+    if (status != TW_OK)
+        return status;
+    struct tw_ffn *ffn = tw_alloc(1, sizeof *ffn);
+    if (!ffn)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for a layer");
+    *ffn = shape;
+    ffn->layer = layer;
+    status = twp_ffn_weights_load(ffn, desc, err);
+    if (status == TW_OK)
+        *out = ffn;
+    else
+        twp_ffn_destroy(ffn);
+    return status;
+}
+
+enum tw_status twp_ffn_create(const struct tw_ffn_desc *desc,
+                              enum tw_dtype type, struct tw_ffn **out,
+                              struct tw_error *err)
+{
+    return twp_ffn_create_in(desc, type, NULL, out, err);
 }
 
 void twp_ffn_destroy(struct tw_ffn *ffn)
 {
     if (!ffn)
         return;
-    void *owned[] = {ffn->gate,      ffn->up,      ffn->down,     ffn->down_t,
-                     ffn->gate_bias, ffn->up_bias, ffn->down_bias};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
-        twp_device_free(owned[i]);
+    twp_ffn_weights_free(ffn);
     tw_free(ffn);
-}
-
-static void *place(char *memory, size_t *at, size_t bytes)
-{
-    size_t from = (*at + ALIGN - 1) / ALIGN * ALIGN;
-    *at = from + bytes;
-    return memory ? memory + from : NULL;
 }
 
 static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
@@ -172,24 +118,26 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     size_t parts = ((size_t)ffn->f + TWP_PART - 1) / TWP_PART;
     *w = (struct twp_work){
         .packed = {.cols = ffn->f, .tiles = ffn->tiles, .slots = ffn->slots}};
-    w->packed.count = place(memory, &at, r * tiles * 4);
-    w->h = place(memory, &at, r * (size_t)ffn->f_stride * 2);
-    w->l1_part = place(memory, &at, r * parts * sizeof *w->l1_part);
+    w->packed.count = twp_place(memory, &at, r * tiles * 4);
+    w->h = twp_place(memory, &at, r * (size_t)ffn->f_stride * 2);
+    w->l1_part = twp_place(memory, &at, r * parts * sizeof *w->l1_part);
     if (ffn->d != ffn->d_model) {
-        w->x_wide = place(memory, &at, r * (size_t)ffn->d * 2);
-        w->y_wide = place(memory, &at, r * (size_t)ffn->d * 2);
+        w->x_wide = twp_place(memory, &at, r * (size_t)ffn->d * 2);
+        w->y_wide = twp_place(memory, &at, r * (size_t)ffn->d * 2);
     }
     if (ffn->is_dense)
         return at;
-    w->packed.entry = place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
+    w->packed.entry =
+        twp_place(memory, &at, r * tiles * (size_t)ffn->slots * 4);
     w->list_of_h.room = ffn->tiles * ffn->slots;
-    w->list_of_h.n = place(memory, &at, r * sizeof *w->list_of_h.n);
-    w->list_of_h.pair = place(memory, &at, r * (size_t)w->list_of_h.room * 8);
-    w->is_routed = place(memory, &at, r);
-    w->block_routed = place(memory, &at, blocks * sizeof *w->block_routed);
-    w->list = place(memory, &at, r * sizeof *w->list);
-    w->actual = place(memory, &at, sizeof *w->actual);
-    w->x = place(memory, &at, r * (size_t)ffn->d * 2);
+    w->list_of_h.n = twp_place(memory, &at, r * sizeof *w->list_of_h.n);
+    w->list_of_h.pair =
+        twp_place(memory, &at, r * (size_t)w->list_of_h.room * 8);
+    w->is_routed = twp_place(memory, &at, r);
+    w->block_routed = twp_place(memory, &at, blocks * sizeof *w->block_routed);
+    w->list = twp_place(memory, &at, r * sizeof *w->list);
+    w->actual = twp_place(memory, &at, sizeof *w->actual);
+    w->x = twp_place(memory, &at, r * (size_t)ffn->d * 2);
     return at;
 }
 
@@ -205,15 +153,19 @@ void twp_ffn_work_carve(const struct tw_ffn *ffn, int32_t rows, void *memory,
     carve(ffn, rows, memory, work);
 }
 
-/* The dense pass over those rows of x. */
-static enum tw_status
-run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
-           const struct twp_ffn_call *call, const void *x, struct twp_rows rows,
-           struct CUstream_st *stream, struct tw_error *err)
+/* The dense pass over those rows of x, `from` rows behind x's and h's first. */
+static enum tw_status hide_rows(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call, const void *x,
+                                int64_t from, struct twp_rows rows,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
 {
     struct twp_map map;
+    int64_t parts = (ffn->f + TWP_PART - 1) / TWP_PART;
     enum tw_status status =
-        twp_map_encode(&map, ffn->type, x, call->rows, ffn->d, ffn->d, err);
+        twp_map_encode(&map, ffn->type, (const uint16_t *)x + from * ffn->d,
+                       rows.rows, ffn->d, ffn->d, err);
     if (status != TW_OK)
         return status;
     struct twp_hidden_args args = {
@@ -228,13 +180,37 @@ run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
         .cols = ffn->f,
         .activation = ffn->desc.activation,
         .apply = ffn->is_applied ? &ffn->apply : NULL,
-        .h = call->work.h,
+        .h = (uint16_t *)call->work.h + from * ffn->f_stride,
         .stride = ffn->f_stride,
+        .wide_h = call->second ? call->second->h : NULL,
+        .wide_gate = call->second ? call->second->gate : NULL,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
-        .l1_part = call->work.l1_part,
+        .l1_part = call->work.l1_part + from * parts,
         .counts = call->counts,
         .form = ffn->hidden_form};
     return tw_launch_hidden(device, &args, stream, err);
+}
+
+/* The dense pass, and the second one over its h. */
+static enum tw_status
+run_hidden(const struct tw_ffn *ffn, const struct twp_device *device,
+           const struct twp_ffn_call *call, const void *x, struct twp_rows rows,
+           struct CUstream_st *stream, struct tw_error *err)
+{
+    const struct twp_second_call *second = call->second;
+    if (!second)
+        return hide_rows(ffn, device, call, x, 0, rows, stream, err);
+    int32_t parts = twp_second_parts(second, &rows);
+    enum tw_status status = twp_second_divide(second, &rows, stream, err);
+    for (int32_t i = 0; status == TW_OK && i < parts; i++) {
+        struct twp_rows part = twp_second_part(second, &rows, i);
+        status = hide_rows(ffn, device, call, x, (int64_t)i * second->part,
+                           part, stream, err);
+        if (status == TW_OK)
+            status =
+                twp_second_rows(second, ffn, &part, NULL, NULL, stream, err);
+    }
+    return status;
 }
 
 static enum tw_status run_down(const struct tw_ffn *ffn,
@@ -331,8 +307,14 @@ static enum tw_status run_unpack(const struct tw_ffn *ffn,
                                    .y = call->y,
                                    .counts = call->counts,
                                    .variant = ffn->variant};
+    struct twp_rows rows = {.rows = call->rows};
     enum tw_status status = tw_launch_hide(&args, stream, err);
-    return status == TW_OK ? tw_launch_add(&args, stream, err) : status;
+    if (status == TW_OK)
+        status = tw_launch_add(&args, stream, err);
+    if (status == TW_OK && call->second)
+        status = twp_second_rows(call->second, ffn, &rows, &args.list, &args.in,
+                                 stream, err);
+    return status;
 }
 
 static enum tw_status run_gather(const struct tw_ffn *ffn,
@@ -392,18 +374,29 @@ static enum tw_status run_sparse(const struct tw_ffn *ffn,
     return status;
 }
 
+static bool is_below_applied(const struct tw_ffn *ffn, struct twp_def def)
+{
+    return def.kind == TW_ACTIVE_GATE_ABS &&
+           def.threshold < ffn->apply.threshold;
+}
+
 /* Does the call count what the packing would leave out? What is packed is
  * active under every gate-abs up to the applied one, also if its rounded value
  * isn't. */
-static bool must_be_dense(const struct tw_ffn *ffn, struct twp_counts *counts)
+static bool must_be_dense(const struct tw_ffn *ffn,
+                          const struct twp_second_call *second,
+                          struct twp_counts *counts)
 {
     bool is_below = false;
-    for (int d = 0; ffn->is_applied && counts->is_on && d < counts->defs; d++) {
+    if (!ffn->is_applied || !counts->is_on)
+        return false;
+    for (int d = 0; second && d < second->to.defs; d++)
+        is_below |= is_below_applied(ffn, second->to.def[d].def);
+    for (int d = 0; d < counts->defs; d++) {
         struct twp_def *def = &counts->def[d];
-        if (def->kind != TW_ACTIVE_GATE_ABS)
-            continue;
-        is_below |= def->threshold < ffn->apply.threshold;
-        if (def->threshold == ffn->apply.threshold)
+        is_below |= is_below_applied(ffn, *def);
+        if (def->kind == TW_ACTIVE_GATE_ABS &&
+            def->threshold == ffn->apply.threshold)
             def->kind = TW_ACTIVE_GATE;
     }
     return is_below;
@@ -418,7 +411,7 @@ static enum tw_status run_layer(const struct tw_ffn *ffn,
     struct tw_ffn dense = *ffn;
     struct twp_ffn_call sparse = *call;
     dense.is_dense = true;
-    return ffn->is_dense || must_be_dense(ffn, &sparse.counts)
+    return ffn->is_dense || must_be_dense(ffn, call->second, &sparse.counts)
                ? run_dense(&dense, device, call, stream, err)
                : run_sparse(ffn, device, &sparse, stream, err);
 }
@@ -454,6 +447,10 @@ enum tw_status twp_ffn_run(const struct tw_ffn *ffn,
 {
     if (call->rows < 1)
         return TW_OK;
-    return ffn->d == ffn->d_model ? run_layer(ffn, device, call, stream, err)
-                                  : run_wide(ffn, device, call, stream, err);
+    enum tw_status status = ffn->d == ffn->d_model
+                                ? run_layer(ffn, device, call, stream, err)
+                                : run_wide(ffn, device, call, stream, err);
+    if (status == TW_OK && call->second)
+        status = twp_second_end(call->second, stream, err);
+    return status;
 }

@@ -82,14 +82,18 @@ enum tw_status twp_cuda_submit(void *ctx, struct tw_error *err)
     return TW_OK;
 }
 
-static void merge(const struct twp_flight *flight, const struct twp_pending *p,
-                  uint8_t *skip)
+static enum tw_status merge(const struct twp_flight *flight,
+                            const struct twp_pending *p, uint8_t *skip,
+                            struct tw_error *err)
 {
     struct twp_counts counts = p->counts;
     counts.skip = skip;
     twp_counts_carve((int32_t)flight->batch->rows, p->cols, p->host.at,
                      &counts);
-    twp_counts_merge(&counts, &p->probes, p->obs);
+    twp_cuda_counts_merge(&counts, &p->probes, p->obs);
+    if (p->wish.defs == 0 || !p->is_whole)
+        return TW_OK;
+    return twp_second_merge(p, (char *)p->host.at + p->second_at, err);
 }
 
 enum tw_status twp_cuda_collect(void *ctx, struct tw_error *err)
@@ -108,7 +112,7 @@ enum tw_status twp_cuda_collect(void *ctx, struct tw_error *err)
         (uint8_t *)flight->rows_host.at +
         (flight->on_device.skip - (const uint8_t *)flight->rows_device.at);
     for (size_t i = 0; status == TW_OK && i < flight->pendings; i++)
-        merge(flight, &flight->pending[i], skip);
+        status = merge(flight, &flight->pending[i], skip, err);
     if (status == TW_OK && flight->nll)
         memcpy(flight->nll, flight->nll_host.at, rows * sizeof(float));
     if (status == TW_OK && flight->logits)
@@ -176,6 +180,8 @@ static void flight_trim(struct twp_flight *flight)
     for (size_t i = 0; i < flight->pending_room; i++) {
         twp_memory_fini(&flight->pending[i].device);
         twp_memory_fini(&flight->pending[i].host);
+        twp_memory_fini(&flight->pending[i].set);
+        twp_memory_fini(&flight->pending[i].set_value);
     }
 }
 
@@ -186,6 +192,8 @@ void twp_cuda_trim(void *ctx)
         flight_trim(&cuda->flight[i]);
     twp_memory_fini(&cuda->work);
     twp_memory_fini(&cuda->head);
+    twp_memory_fini(&cuda->second.work);
+    twp_memory_fini(&cuda->second.sets);
     twp_vectors_fini(cuda); /* they come again */
 }
 

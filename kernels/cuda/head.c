@@ -7,8 +7,14 @@
 #include "kernels/cuda/context.h"
 
 /* 32 MiB of logits: of an H200's L2 (50 MB, two halves) as much as stays. */
-#define ROWS 2048
-#define COLS 4096
+#define ROWS   2048
+#define COLS   4096
+#define LOGITS ((size_t)ROWS * COLS)
+
+size_t twp_head_bytes(void)
+{
+    return (LOGITS + 3 * ROWS) * sizeof(float);
+}
 
 static enum tw_status check_tokens(const struct tw_batch *batch, int64_t vocab,
                                    struct tw_error *err)
@@ -89,7 +95,7 @@ enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
     struct twp_cuda *cuda = ctx;
     struct twp_flight *flight = cuda->now;
     int64_t rows = flight->batch->rows, vocab = w->rows;
-    size_t logits = (size_t)ROWS * COLS, nll = (size_t)rows * sizeof(float);
+    size_t logits = LOGITS, nll = (size_t)rows * sizeof(float);
     struct twp_loss_args args = {.vocab = (int32_t)vocab,
                                  .scale = head->scale,
                                  .soft_cap = head->soft_cap,
@@ -103,8 +109,7 @@ enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
     if (status == TW_OK)
         status = want(cuda, head, vocab, &args, err);
     if (status == TW_OK)
-        status = twp_memory_grow(cuda, &cuda->head,
-                                 (logits + 3 * ROWS) * sizeof(float), err);
+        status = twp_memory_grow(cuda, &cuda->head, twp_head_bytes(), err);
     if (status == TW_OK && is_lossy)
         status = twp_memory_grow(cuda, &flight->nll_device, nll, err);
     if (status == TW_OK && is_lossy)

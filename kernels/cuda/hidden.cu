@@ -41,7 +41,8 @@ static int plane_of(const Params &p, struct twp_def def, bool is_gated)
     return plane;
 }
 
-/* FAST suffices where nothing but gate and hidden is counted. */
+/* FAST suffices where nothing but gate and hidden is counted and no fp32 h is
+ * wanted. */
 static enum tw_status plan_planes(Params &p, bool is_gated, bool *is_fast, struct tw_error *err)
 {
     p.plane[0].kind = TW_ACTIVE_GATE;
@@ -53,7 +54,7 @@ static enum tw_status plan_planes(Params &p, bool is_gated, bool *is_fast, struc
                       (p.apply.kind == TW_ACTIVE_HIDDEN && !is_gated);
     if (!is_pattern)
         p.plane[0] = p.apply;
-    *is_fast = is_pattern;
+    *is_fast = is_pattern && !p.wide_h;
     p.planes = 1;
     for (int def = 0; p.counts.is_on && def < p.counts.defs; def++) {
         int plane = plane_of(p, p.counts.def[def], is_gated);
@@ -103,6 +104,8 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
         p.apply = *args->apply;
     p.h = static_cast<uint16_t *>(args->h);
     p.stride = args->stride;
+    p.wide_h = args->wide_h;
+    p.wide_gate = args->wide_gate;
     p.count = args->count;
     p.l1_part = args->l1_part;
     p.counts = args->counts;

@@ -116,9 +116,24 @@ mark(const float (&v)[128], struct twp_def def, uint32_t half, int plane)
         }
 }
 
+/* Values v[FROM] on out in fp32, a sector of 32 bytes by 4 lanes. */
+template <bool GATED, int FROM> __device__ __forceinline__ void
+write_wide(const float (&v)[128], float *to, const Params &p, int place, int tile, int rows)
+{
+    using L = Layout<GATED>;
+    int row = place + threadIdx.x % 32 / 4, column = tile * L::COLS + L::first_column();
+    to += row * p.stride + column;
+#pragma unroll
+    for (int i = 0; i < L::VALUES; i += 2)
+        if (row + L::row_of(i) < rows && column + L::column_of(i) < p.cols)
+            *reinterpret_cast<float2 *>(to + L::row_of(i) * p.stride + L::column_of(i)) =
+                make_float2(v[FROM + i], v[FROM + i + 1]);
+}
+
 /* act(gate), then h in the up value's place or its own, and all planes. */
 template <bool GATED, enum tw_dtype T>
-__device__ __forceinline__ void make_h(float (&v)[128], const Params &p, uint32_t half)
+__device__ __forceinline__ void make_h(float (&v)[128], const Params &p, uint32_t half, int place,
+                                       int tile, int rows)
 {
     using L = Layout<GATED>;
     act::activate<T, L::VALUES, false>(v, p.act, p.threshold);
@@ -129,6 +144,8 @@ __device__ __forceinline__ void make_h(float (&v)[128], const Params &p, uint32_
     for (int i = 0; p.counts.is_on && i < p.planes; i++)
         if (is_of_gate(i))
             mark<GATED, 0>(v, p.plane[i], half, i);
+    if (p.wide_gate)
+        write_wide<GATED, 0>(v, p.wide_gate, p, place, tile, rows);
 #pragma unroll
     for (int i = 0; i < L::VALUES; i++) {
         float a = v[i], h = GATED ? hopper::mul_ftz(a, v[L::UP + i]) : a;
@@ -139,6 +156,8 @@ __device__ __forceinline__ void make_h(float (&v)[128], const Params &p, uint32_
     for (int i = 0; p.counts.is_on && i < p.planes; i++)
         if (!is_of_gate(i))
             mark<GATED, L::UP>(v, p.plane[i], half, i);
+    if (p.wide_h)
+        write_wide<GATED, L::UP>(v, p.wide_h, p, place, tile, rows);
 }
 
 /* This warp's sum of |h| of each row, at [row][warp]. */
@@ -302,7 +321,7 @@ template <bool GATED, enum tw_dtype T> __global__ void __launch_bounds__(THREADS
         float v[128];
         __syncthreads(); // the last tile's planes are counted
         finish_products<GATED>(v, d, p, tile);
-        make_h<GATED, T>(v, p, half);
+        make_h<GATED, T>(v, p, half, place, tile, rows);
         stage_h<GATED, T>(v, half);
         if (p.counts.is_on)
             stage_l1<GATED>(v, sums);

@@ -21,6 +21,7 @@ struct Params {
     int plane_of[TWP_DEFS]; // of a wanted definition
     uint16_t *h;
     int64_t stride;
+    float *wide_h, *wide_gate;
     uint32_t *count;
     float *l1_part;
     struct twp_counts counts;

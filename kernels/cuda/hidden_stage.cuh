@@ -90,16 +90,36 @@ __device__ __forceinline__ void apply(float (&d)[128], const Params &p)
     }
 }
 
+/* This thread's values d[FROM] on out in fp32, a sector of 32 bytes by 4 lanes. */
+template <bool GATED, int FROM>
+__device__ __forceinline__ void write_wide(const float (&d)[128], float *to, const Params &p,
+                                           int place, int tile, int rows)
+{
+    int lane = threadIdx.x % 32, row = place + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    int column = tile * Shape<GATED>::COLS + 2 * (lane % 4);
+    to += row * p.stride + column;
+#pragma unroll
+    for (int v = 0; v < Shape<GATED>::VALUES; v += 2) {
+        int below = 8 * (v / 2 % 2);
+        if (row + below < rows && column + column_of(v) < p.cols)
+            *reinterpret_cast<float2 *>(to + below * p.stride + column_of(v)) =
+                make_float2(d[FROM + v], d[FROM + v + 1]);
+    }
+}
+
 /* ANY: act(gate), then h in its place or in the up value's; all planes but those
  * of h. */
 template <bool GATED, enum tw_dtype T>
-__device__ __forceinline__ void make_any(float (&d)[128], const Params &p, uint32_t half)
+__device__ __forceinline__ void make_any(float (&d)[128], const Params &p, uint32_t half,
+                                         int place, int tile, int rows)
 {
     constexpr int UP = Shape<GATED>::UP, VALUES = Shape<GATED>::VALUES;
     act::activate<T, VALUES, false>(d, p.act, p.threshold);
     for (int i = 0; p.counts.is_on && i < p.planes; i++)
         if (p.plane[i].kind == TW_ACTIVE_GATE_ABS || p.plane[i].kind == TW_ACTIVE_GATE)
             mark<GATED, 0>(d, p.plane[i], half, i);
+    if (p.wide_gate)
+        write_wide<GATED, 0>(d, p.wide_gate, p, place, tile, rows);
     if (p.is_applied) {
         apply<GATED>(d, p);
     } else if (GATED) {
@@ -107,6 +127,8 @@ __device__ __forceinline__ void make_any(float (&d)[128], const Params &p, uint3
         for (int v = 0; v < VALUES; v++)
             d[UP + v] = hopper::mul_ftz(d[v], d[UP + v]);
     }
+    if (p.wide_h)
+        write_wide<GATED, UP>(d, p.wide_h, p, place, tile, rows);
 }
 
 /* The whole warp looks through its staged rows for values that aren't finite. */
@@ -209,7 +231,7 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
     if (F == SMOOTH)
         act::activate<T, S::VALUES, true>(d, p.act, p.threshold);
     if (F == EVERY)
-        make_any<GATED, T>(d, p, staged);
+        make_any<GATED, T>(d, p, staged, place, tile, rows);
 #pragma unroll
     for (int j = 0; j < S::COLS / 8; j += 2) {
         uint32_t out[4];

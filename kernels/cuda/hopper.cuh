@@ -1,6 +1,6 @@
 /* Hopper's own instructions, one a function: mbarrier, TMA, WGMMA, stmatrix,
- * clusters. All that is PTX in this folder stands here. Addresses are 32-bit
- * shared-memory addresses (smem_address). */
+ * clusters. What is PTX in this folder stands here, in wgmma.cuh and mma.cuh.
+ * Addresses are 32-bit shared-memory addresses (smem_address). */
 #ifndef TW_KERNELS_CUDA_HOPPER_CUH
 #define TW_KERNELS_CUDA_HOPPER_CUH
 
@@ -35,6 +35,11 @@ __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
                  "r"(bytes)
                  : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive_here(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 /* Arrives at the barrier of that block of the cluster. */

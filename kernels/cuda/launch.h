@@ -133,6 +133,12 @@ TW_MUST_USE enum tw_status twp_map_encode(struct twp_map *map,
                                           int64_t cols, int64_t stride,
                                           struct tw_error *err);
 
+/* The same in boxes of box_rows rows, at most 256. */
+TW_MUST_USE enum tw_status
+twp_map_encode_box(struct twp_map *map, enum tw_dtype type, const void *matrix,
+                   int64_t rows, int64_t cols, int64_t stride, int box_rows,
+                   struct tw_error *err);
+
 /* In every struct of arguments, `type` is that of the 16-bit numbers: TW_BF16
  * or TW_F16. */
 struct twp_pack_args {
@@ -214,6 +220,8 @@ struct twp_hidden_args {
                                   * is where it is: abs or gate-abs, or NULL */
     void *h;                     /* [rows][stride] */
     int64_t stride;              /* a multiple of 8 */
+    float *wide_h, *wide_gate;   /* [rows][stride] h and act(gate) as they are
+                                  * counted; or NULL */
     uint32_t *count;             /* count words to write, or NULL; by list */
     float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;

@@ -27,6 +27,7 @@ struct twp_device_batch {
     const int32_t *tile_seq;   /* [tiles] its sequence, */
     const int32_t *tile_place; /* and its first row's place there */
     const uint8_t *skip;       /* [rows] not zero: TW_ROW_SKIPPED */
+    int32_t *work; /* [2] counters of a launch, 0 before and after it */
 };
 
 /* y[rows][width] = scale * table[token]. The caller has checked the tokens. */
@@ -106,6 +107,16 @@ tw_launch_attention(const struct twp_device *device,
                     const struct twp_attention_args *args,
                     struct CUstream_st *stream, struct tw_error *err);
 
+/* The same by Hopper's instructions, where the device's path is TW_CUDA_HOPPER
+ * and it takes them: heads of 64, 96 and 128, neither soft cap nor alibi.
+ * tw_launch_attention turns to it. */
+bool twp_attention_wgmma_takes(const struct twp_device *device,
+                               const struct twp_attention_args *args);
+TW_MUST_USE enum tw_status
+twp_launch_attention_wgmma(const struct twp_device *device,
+                           const struct twp_attention_args *args,
+                           struct CUstream_st *stream, struct tw_error *err);
+
 /* y[rows][width] = x + scale * part; y may be x or part. */
 struct twp_residual_args {
     enum tw_dtype type;
@@ -130,16 +141,16 @@ TW_MUST_USE enum tw_status
 tw_launch_act_mul(const struct twp_act_mul_args *args,
                   struct CUstream_st *stream, struct tw_error *err);
 
-/* The loss by chunks of the vocabulary, in ascending order: z = cap(scale *
- * logit
- * + bias) of columns first .. first + cols, whose running maximum and
- * sum of exponentials stay in `state`. The chunk with first = 0 starts it, the
+/* The loss by chunks of the vocabulary, in ascending order:
+ *     z = cap(scale * logit + bias)
+ * of columns first .. first + cols - 1, whose running maximum and sum of
+ * exponentials stay in `state`. The chunk with first = 0 starts it, the
  * one that reaches vocab writes nll. As one row's sums run in one order, they
  * are the same for every batch, but not for another chunk width. */
 struct twp_loss_args {
-    const float *logits; /* [rows][stride], products of this chunk */
-    int64_t stride;
-    int32_t rows; /* of the batch, from first_row on */
+    const float *logits; /* [rows][stride], products of this chunk, aligned */
+    int64_t stride;      /* to 16 bytes: a multiple of 4 */
+    int32_t rows;        /* of the batch, from first_row on */
     int32_t first_row;
     int32_t first, cols, vocab;
     const float *bias; /* [vocab] or NULL */

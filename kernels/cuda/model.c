@@ -11,14 +11,13 @@ enum tw_status twp_cuda_matmul(void *ctx, void *y, const void *x,
     struct twp_cuda *cuda = ctx;
     struct twp_product product = {.y = y,
                                   .x = x,
-                                  .w = w->data,
                                   .m = cuda->now->on_device.rows,
                                   .n = w->rows,
                                   .k = w->cols,
                                   .ld = w->rows,
                                   .residual = residual};
-    enum tw_status status = TW_OK;
-    if (bias)
+    enum tw_status status = twp_weight_data(cuda, w, &product.w, err);
+    if (status == TW_OK && bias)
         status = twp_vector_of(cuda, bias, cuda->type, &product.bias, err);
     return status == TW_OK ? twp_multiply(cuda, &product, err) : status;
 }

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/layers.h"
 
 #include <stdio.h>
 
@@ -31,10 +32,12 @@ static void cuda_fini(void *ctx)
         cudaStreamSynchronize(cuda->stream);
     twp_cuda_bench_destroy(cuda->bench);
     twp_flights_fini(cuda);
+    twp_streaming_destroy(cuda->streaming);
     twp_vectors_fini(cuda);
     twp_products_destroy(cuda->products);
     twp_memory_fini(&cuda->work);
     twp_memory_fini(&cuda->head);
+    twp_second_fini(cuda);
     if (cuda->back)
         cudaStreamDestroy(cuda->back);
     if (cuda->stream)
@@ -47,8 +50,7 @@ static enum tw_status open_device(struct twp_cuda *cuda,
                                   struct tw_error *err)
 {
     struct cudaDeviceProp p;
-    enum tw_status status =
-        twp_device_open(config->device, &cuda->device, err);
+    enum tw_status status = twp_device_open(config->device, &cuda->device, err);
     if (status == TW_OK)
         status = twp_cuda_check(cudaSetDevice(config->device), "device", err);
     if (status == TW_OK)
@@ -73,6 +75,8 @@ static enum tw_status open_streams(struct twp_cuda *cuda, struct tw_error *err)
         error = cudaEventCreateWithFlags(&cuda->flight[i].done,
                                          cudaEventDisableTiming);
     enum tw_status status = twp_cuda_check(error, "stream", err);
+    if (status == TW_OK)
+        status = twp_second_init(cuda, err);
     return status == TW_OK ? twp_products_create(&cuda->products, err) : status;
 }
 
@@ -119,6 +123,8 @@ const struct tw_ops tw_ops_cuda = {
     .weight_free = twp_cuda_weight_free,
     .ffn_load = twp_cuda_ffn_load,
     .ffn_free = twp_cuda_ffn_free,
+    .layer_load = twp_cuda_layer_load,
+    .weights = twp_cuda_weights,
     .plan = twp_cuda_plan,
     .plan_use = twp_cuda_plan_use,
     .start = twp_cuda_start,

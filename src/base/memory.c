@@ -3,9 +3,11 @@
 
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Allocations left before the injected failure; negative: off. Only tests
  * write it, before they start threads. */
@@ -128,4 +130,20 @@ char *tw_strdup(const char *text)
 void tw_free(void *pointer)
 {
     free(pointer);
+}
+
+int64_t tw_memory_available(void)
+{
+    char text[2048];
+    int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    const char *line = strstr(text, "MemAvailable:");
+    if (!line)
+        return 0;
+    long long kib = strtoll(line + strlen("MemAvailable:"), NULL, 10);
+    return kib > 0 && kib < INT64_MAX / 1024 ? (int64_t)kib * 1024 : 0;
 }

@@ -34,6 +34,10 @@ char *tw_strndup(const char *text, size_t length);
 /* Frees any of the above; NULL is allowed. */
 void tw_free(void *pointer);
 
+/* Bytes that the machine could still give without swapping, clean pages of
+ * files included ("MemAvailable" of /proc/meminfo); 0 where that isn't known. */
+int64_t tw_memory_available(void);
+
 /* Tests only: the allocation after `count` more fails (and all later ones);
  * a negative count switches the failure off. Process-wide. */
 void tw_alloc_fail_after(int64_t count);

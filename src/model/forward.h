@@ -112,6 +112,9 @@ double tw_runner_busy_ns(const struct tw_runner *runner);
 
 /* "OpenBLAS SkylakeX, ...": the backend's, valid while the runner lives. */
 const char *tw_runner_device(const struct tw_runner *runner);
+/* Where the layers' weights are, if not all of them fit the device: "12 of 28
+ * layers resident, ...", valid likewise; else NULL. */
+const char *tw_runner_weights(const struct tw_runner *runner);
 
 #ifdef __cplusplus
 }

@@ -92,6 +92,29 @@ static enum tw_status load_layer(struct tw_runner *r, int64_t number,
     return r->ops->ffn_load(r->ctx, &l->ffn, &to->ffn, err);
 }
 
+/* Layer by layer, so that a backend can tell them apart. */
+static enum tw_status load_layers(struct tw_runner *r, struct tw_error *err)
+{
+    const struct tw_layer *first = &r->model->layer[0];
+    const struct tw_matrix *const matrix[] = {&first->q, &first->k, &first->v,
+                                              &first->o};
+    const struct tw_layers layers = {.count = r->model->layers,
+                                     .matrix = matrix,
+                                     .matrices = sizeof matrix / sizeof *matrix,
+                                     .ffn = &first->ffn,
+                                     .rows = r->most_rows,
+                                     .row_elements =
+                                         twp_runner_width(r->model)};
+    enum tw_status status = TW_OK;
+    for (int64_t l = 0; status == TW_OK && l < layers.count; l++) {
+        if (r->ops->layer_load)
+            status = r->ops->layer_load(r->ctx, &layers, l, err);
+        if (status == TW_OK)
+            status = load_layer(r, l, err);
+    }
+    return status;
+}
+
 static enum tw_status load_ends(struct tw_runner *r, struct tw_error *err)
 {
     const struct tw_model *model = r->model;
@@ -120,9 +143,7 @@ static enum tw_status load_weights(struct tw_runner *r, struct tw_error *err)
         r->head = r->embed;
     else if (status == TW_OK)
         status = r->ops->weight_load(r->ctx, &model->head, &r->head, err);
-    for (int64_t l = 0; status == TW_OK && l < model->layers; l++)
-        status = load_layer(r, l, err);
-    return status;
+    return status == TW_OK ? load_layers(r, err) : status;
 }
 
 static void free_buffers(struct tw_runner *r)
@@ -300,4 +321,9 @@ void *tw_runner_context(const struct tw_runner *r)
 const char *tw_runner_device(const struct tw_runner *r)
 {
     return r->ops->device(r->ctx);
+}
+
+const char *tw_runner_weights(const struct tw_runner *r)
+{
+    return r->ops->weights ? r->ops->weights(r->ctx) : NULL;
 }

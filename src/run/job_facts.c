@@ -93,6 +93,9 @@ enum tw_status tw_job_put_tags(struct tw_job *s, struct tw_error *err)
     if (*s->warning)
         status = tw_store_put_tag(s->store, s->run, "warning.positions",
                                   s->warning, err);
+    if (status == TW_OK && tw_runner_weights(s->runner))
+        status = tw_store_put_tag(s->store, s->run, "device.weights",
+                                  tw_runner_weights(s->runner), err);
     for (int i = 0; i < s->o->n_tags && status == TW_OK; i++) {
         char key[TW_MAX_TAG + 1];
         status = tw_rules_tag(s->o->tags[i], key, err);

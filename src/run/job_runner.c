@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "run/job.h"
 
 /* GGUF files have names of their own for types. */
@@ -21,5 +22,9 @@ enum tw_status tw_job_open_runner(struct tw_job *s, int64_t rows,
                                                     .device = s->o->device,
                                                     .dtype = s->dtype},
                                             .max_rows = rows};
-    return tw_runner_create(s->model, s->ops, &config, &s->runner, err);
+    enum tw_status status =
+        tw_runner_create(s->model, s->ops, &config, &s->runner, err);
+    if (status == TW_OK && tw_runner_weights(s->runner))
+        tw_log(TW_LOG_DEBUG, "weights: %s", tw_runner_weights(s->runner));
+    return status;
 }

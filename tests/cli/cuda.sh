@@ -77,15 +77,7 @@ equal "float16: layer totals within 0.3 %" "$far" 1
 refused "no such device" 1 "there is no device 3" \
     "$tw" profile $options --backend cuda --device 3 --db x.sqlite
 
-# What the device can't count is an error by name, nothing silently less.
-unable() { # WORDS OPTION...
-    words=$1
-    shift
-    refused "$words" 1 "backend 'cuda' cannot $words" "$tw" profile -m "$tiny" -f c.jsonl \
-        -c 96 --limit 60 --backend cuda --db x.sqlite "$@"
-}
-unable "count magnitudes" --magnitudes
-unable "count 'topk:4'" --active hidden --active topk:4
-unable "list active sets" --active-sets
-unable "apply 'topp:0.9'" --apply topp:0.9
+# What the device can't do is an error by name, nothing silently less.
+refused "no share of a row is applied" 1 "backend 'cuda' cannot apply 'topp:0.9'" "$tw" profile \
+    -m "$tiny" -f c.jsonl -c 96 --limit 60 --backend cuda --db x.sqlite --apply topp:0.9
 finish

@@ -76,6 +76,19 @@ refused() {
 skip() {
     echo "skipped: $1"
 }
+# wait_for COMMAND...: until it succeeds; a claim of its own where it never does.
+# A busy machine may take seconds to start a process.
+wait_for() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        if [ $tries = 3000 ]; then
+            not_ok "waited a minute for: $*"
+            return
+        fi
+        sleep 0.02
+    done
+}
 sql() {
     db=$1
     shift

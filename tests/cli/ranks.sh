@@ -32,14 +32,6 @@ whole() {
     parts=$(ls "$2".part* 2>/dev/null)
     equal "$1: no parts are left" "$parts" ""
 }
-# wait_for FILE: a process that was started has made it.
-wait_for() {
-    tries=0
-    until [ -s "$1" ] || [ $tries = 200 ]; do
-        sleep 0.02
-        tries=$((tries + 1))
-    done
-}
 claim "one process" profile --db one.sqlite
 contents one.sqlite >one.txt
 
@@ -54,7 +46,7 @@ refused "the merge names what is missing" 1 "missing of 3 parts: 1" \
     "$tw" merge -o x.sqlite h.sqlite.part0-of-3 h.sqlite.part2-of-3
 (rank 1 3 --db h.sqlite -b 64 -t 1 --checkpoint 0 >/dev/null 2>&1) &
 pid=$!
-wait_for h.sqlite.part1-of-3
+wait_for [ -s h.sqlite.part1-of-3 ]
 sleep 0.1
 kill -9 $pid 2>/dev/null
 wait $pid 2>/dev/null
@@ -166,7 +158,7 @@ END
 mpi -n 4 sh start.sh "$tw" profile $options --db k.sqlite -b 64 -t 1 --checkpoint 0 \
     >out.txt 2>&1 &
 job=$!
-wait_for k.sqlite.part2-of-4
+wait_for [ -s k.sqlite.part2-of-4 ]
 kill -9 "$(cat pid.2)"
 wait $job
 equal "mpirun says that a rank was killed" "$(($? != 0)) $(grep -c 'signal 9' out.txt)" "1 1"

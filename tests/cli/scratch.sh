@@ -53,20 +53,12 @@ refused "resumed with another -c" 1 "not the same run" \
 whole "a refused --resume" home/b.sqlite
 
 # Killed: the file stays in the folder, and --resume finds it.
-# wait_for_scratch: the run has begun.
-wait_for_scratch() {
-    tries=0
-    until ls scratch/k.sqlite.* >/dev/null 2>&1 || [ $tries = 200 ]; do
-        sleep 0.02
-        tries=$((tries + 1))
-    done
-}
 slow="-b 16 -t 1 --checkpoint 0"
 killed() {
     (exec "$tw" profile $options --db home/k.sqlite --scratch scratch $slow --resume \
         >/dev/null 2>&1) &
     pid=$!
-    wait_for_scratch
+    wait_for sh -c "ls scratch/k.sqlite.*"
     sleep 0.2
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null

@@ -38,7 +38,10 @@ struct Product {
     float *d;
     uint64_t a, b;
     int columns;
-    bool adds, is_half;
+    bool adds, is_half, has_rows, is_turned;
+    uint16_t rows[2][16]; /* has_rows: a's, of this thread's rows, */
+    const uint32_t *held; /* whose registers still hold */
+    uint32_t pair[4];     /* these */
 };
 
 struct Context {
@@ -180,6 +183,9 @@ void load_matrices(uint32_t address, uint32_t (&v)[4], bool is_turned);
 void store_matrices(uint32_t address, const uint32_t (&v)[4]);
 void wgmma(float *d, uint64_t a, uint64_t b, int columns, bool adds,
            bool is_half);
+/* The left operand's fragments in registers; is_turned: b is [16][columns]. */
+void wgmma_rows(float *d, const uint32_t (&a)[4], uint64_t b, int columns,
+                bool adds, bool is_half, bool is_turned);
 void wgmma_commit();
 void wgmma_wait(int groups);
 

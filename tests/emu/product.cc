@@ -141,15 +141,42 @@ static void load_row(float *out, uint64_t descriptor, int row, bool is_half)
     }
 }
 
+/* 16 values of a column of a tile that lies turned: its rows run along K. */
+static void load_turned(float *out, uint64_t descriptor, int column, bool is_half)
+{
+    uint32_t start = (uint32_t)(descriptor & 0x3fff) << 4;
+    uint32_t next = (uint32_t)(descriptor >> 16 & 0x3fff) << 4;
+    uint32_t apart = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
+    for (uint32_t k = 0; k < 16; k++) {
+        uint32_t at = start + (uint32_t)column / 64 * next + k / 8 * apart + k % 8 * 128 +
+                      (uint32_t)column % 64 * 2;
+        at ^= (at >> 7 & 7) << 4;
+        uint16_t in;
+        memcpy(&in, shared_pointer(at, 2, "wgmma"), sizeof in);
+        widen(out + k, &in, 1, is_half);
+    }
+}
+
+static void load_left(float (&a)[2][16], const Product &p)
+{
+    int thread = self->number % 128;
+    if (p.has_rows && memcmp(p.held, p.pair, sizeof p.pair) != 0)
+        die("a wgmma's operand in registers changed before it was waited for");
+    for (int i = 0; i < 2; i++)
+        if (p.has_rows)
+            widen(a[i], p.rows[i], 16, p.is_half);
+        else
+            load_row(a[i], p.a, thread / WARP * 16 + thread % WARP / 4 + 8 * i, p.is_half);
+}
+
 static void happen(const Product &p)
 {
-    int thread = self->number % 128, lane = thread % WARP;
+    int lane = self->number % WARP;
     float a[2][16], b[16];
-    for (int i = 0; i < 2; i++)
-        load_row(a[i], p.a, thread / WARP * 16 + lane / 4 + 8 * i, p.is_half);
+    load_left(a, p);
     for (int j = 0; j < p.columns / 8; j++)
         for (int e = 0; e < 2; e++) {
-            load_row(b, p.b, 8 * j + lane % 4 * 2 + e, p.is_half);
+            (p.is_turned ? load_turned : load_row)(b, p.b, 8 * j + lane % 4 * 2 + e, p.is_half);
             for (int i = 0; i < 2; i++) {
                 float &d = p.d[4 * j + 2 * i + e];
                 d = (p.adds ? d : 0) + dot(a[i], b);
@@ -157,16 +184,46 @@ static void happen(const Product &p)
         }
 }
 
+static void put_off(const Product &product)
+{
+    if ((!product.has_rows && product.a >> 62 != 1) || product.b >> 62 != 1)
+        die("wgmma without the 128-byte swizzle");
+    self->products.push_back(product);
+}
+
 void wgmma(float *d, uint64_t a, uint64_t b, int columns, bool adds, bool is_half)
 {
-    if (a >> 62 != 1 || b >> 62 != 1)
-        die("wgmma without the 128-byte swizzle");
-    self->products.push_back({d, a, b, columns, adds, is_half});
+    put_off({d, a, b, columns, adds, is_half, false, false, {}, nullptr, {}});
+}
+
+/* A row's pairs are those of four lanes. */
+void wgmma_rows(float *d, const uint32_t (&a)[4], uint64_t b, int columns, bool adds,
+                bool is_half, bool is_turned)
+{
+    struct Pairs {
+        uint32_t v[4];
+    } in;
+    struct Rows {
+        uint16_t v[2][16];
+    };
+    memcpy(in.v, a, sizeof in.v);
+    const Rows rows = gather<Rows>("wgmma", 0xffffffffu, in, [](const Group &g) {
+        check_whole(g);
+        for (int lane = 0; lane < WARP; lane++)
+            for (int from = 0; from < 4; from++)
+                for (int i = 0; i < 4; i++)
+                    memcpy(&g.out<Rows>(lane).v[i % 2][i / 2 * 8 + from * 2],
+                           &g.in<Pairs>(lane / 4 * 4 + from).v[i], 4);
+    });
+    Product product = {d, 0, b, columns, adds, is_half, true, is_turned, {}, a, {}};
+    memcpy(product.rows, rows.v, sizeof product.rows);
+    memcpy(product.pair, in.v, sizeof product.pair);
+    put_off(product);
 }
 
 void wgmma_commit()
 {
-    self->products.push_back({nullptr, 0, 0, 0, false, false});
+    self->products.push_back({});
 }
 
 void wgmma_wait(int groups)

@@ -21,6 +21,7 @@ inline void barrier_expect(uint32_t barrier, uint32_t bytes)
 {
     emu::barrier_expect(barrier, bytes);
 }
+inline void barrier_arrive_here(uint32_t barrier) { emu::barrier_arrive(barrier); }
 inline void barrier_arrive(uint32_t barrier, uint32_t rank)
 {
     emu::barrier_arrive_at(barrier, rank);
