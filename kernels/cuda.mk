@@ -49,7 +49,8 @@ cudamodule_PROGRAMS = twellscope-cuda.so
 twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)
 twellscope_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
-	src/base/memory.c kernels/activation.c kernels/ffn_desc.c kernels/ffn_plan.c
+	src/base/memory.c src/base/obs.c kernels/activation.c \
+	kernels/ffn_desc.c kernels/ffn_plan.c
 twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-u,tw_ops_module \
 	-Wl,--exclude-libs,libcudart_static.a
 twellscope_cuda_so_LDADD = libkernelscuda.a $(CUDA_LIBS) -lstdc++ -lm

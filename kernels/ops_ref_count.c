@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
-
 static const int tile_widths[TW_TILE_WIDTHS] = {64, 128, 256};
 
 /* The largest |h| not taken yet, the lower number of equals; -1: all taken or
@@ -167,15 +165,9 @@ enum tw_status twp_ref_set(const struct twp_ref_row *row,
                            struct tw_layer_obs *obs, struct tw_error *err)
 {
     int64_t at = obs->set_start[row->row], most = at + row->width;
-    if (most > obs->set_room) {
-        uint32_t *set = tw_realloc(obs->set, (size_t)most, sizeof *set);
-        obs->set = set ? set : obs->set;
-        float *value = tw_realloc(obs->set_value, (size_t)most, sizeof *value);
-        obs->set_value = value ? value : obs->set_value;
-        if (!set || !value)
-            return tw_error_set(err, TW_ERR_NOMEM, "out of memory");
-        obs->set_room = most;
-    }
+    enum tw_status status = tw_layer_obs_set_room(obs, most, err);
+    if (status != TW_OK)
+        return status;
     twp_ref_active(active, row->a, row->h, row->pattern, row->width,
                    row->is_active);
     for (int64_t n = 0; n < row->width; n++)

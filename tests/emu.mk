@@ -35,8 +35,8 @@ check_PROGRAMS += tests/emu/twellscope-cuda.so
 tests_emu_twellscope_cuda_so_CPPFLAGS = $(AM_CPPFLAGS)
 tests_emu_twellscope_cuda_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 tests_emu_twellscope_cuda_so_SOURCES = src/base/dtype.c src/base/error.c \
-	src/base/memory.c kernels/activation.c kernels/ffn_desc.c \
-	kernels/ffn_plan.c
+	src/base/memory.c src/base/obs.c kernels/activation.c \
+	kernels/ffn_desc.c kernels/ffn_plan.c
 tests_emu_twellscope_cuda_so_LDFLAGS = $(AM_LDFLAGS) -shared \
 	-Wl,-u,tw_ops_module
 tests_emu_twellscope_cuda_so_LDADD = libcudaemu.a -lstdc++ -lpthread -lm

@@ -83,21 +83,6 @@ void twp_sets_bits(struct twp_sets *s, int64_t row, const uint64_t *bits,
         }
 }
 
-static enum tw_status make_room(struct tw_layer_obs *obs, int64_t count,
-                                struct tw_error *err)
-{
-    if (count <= obs->set_room)
-        return TW_OK;
-    uint32_t *set = tw_realloc(obs->set, (size_t)count, sizeof *set);
-    obs->set = set ? set : obs->set;
-    float *value = tw_realloc(obs->set_value, (size_t)count, sizeof *value);
-    obs->set_value = value ? value : obs->set_value;
-    if (!set || !value)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for active sets");
-    obs->set_room = count;
-    return TW_OK;
-}
-
 /* obs->set_start serves as each row's cursor while its parts are laid out. */
 static void lay_out(struct tw_layer_obs *obs, const struct twp_sets *s)
 {
@@ -129,7 +114,7 @@ enum tw_status twp_sets_finish(const struct twp_sets *sets, int workers,
     }
     if (is_short)
         return tw_error_set(err, TW_ERR_NOMEM, "out of memory for active sets");
-    enum tw_status status = make_room(obs, total, err);
+    enum tw_status status = tw_layer_obs_set_room(obs, total, err);
     if (status != TW_OK)
         return status;
     for (int w = 0; w < workers; w++)

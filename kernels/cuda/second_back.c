@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "kernels/cuda/context.h"
 
 /* Pinned memory of that many bytes that keeps its first `used` ones. */
@@ -114,28 +113,13 @@ enum tw_status twp_second_sets(const struct twp_second_call *call,
     return status;
 }
 
-static enum tw_status make_set_room(struct tw_layer_obs *obs, int64_t count,
-                                    struct tw_error *err)
-{
-    if (count <= obs->set_room)
-        return TW_OK;
-    uint32_t *set = tw_realloc(obs->set, (size_t)count, sizeof *set);
-    obs->set = set ? set : obs->set;
-    float *value = tw_realloc(obs->set_value, (size_t)count, sizeof *value);
-    obs->set_value = value ? value : obs->set_value;
-    if (!set || !value)
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for active sets");
-    obs->set_room = count;
-    return TW_OK;
-}
-
 /* From the order of the parts to that of the rows. */
 static enum tw_status merge_sets(const struct twp_pending *p,
                                  const struct twp_second_call *host,
                                  struct tw_error *err)
 {
     struct tw_layer_obs *obs = p->obs;
-    enum tw_status status = make_set_room(obs, p->set_count, err);
+    enum tw_status status = tw_layer_obs_set_room(obs, p->set_count, err);
     if (status != TW_OK)
         return status;
     int64_t to = 0;

@@ -52,6 +52,21 @@ enum tw_status tw_layer_obs_want_sets(struct tw_layer_obs *obs,
                                          "out of memory for active sets");
 }
 
+enum tw_status tw_layer_obs_set_room(struct tw_layer_obs *obs, int64_t entries,
+                                     struct tw_error *err)
+{
+    if (entries <= obs->set_room)
+        return TW_OK;
+    uint32_t *set = tw_realloc(obs->set, (size_t)entries, sizeof *set);
+    obs->set = set ? set : obs->set;
+    float *value = tw_realloc(obs->set_value, (size_t)entries, sizeof *value);
+    obs->set_value = value ? value : obs->set_value;
+    if (!set || !value)
+        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for active sets");
+    obs->set_room = entries;
+    return TW_OK;
+}
+
 void tw_layer_obs_reset(struct tw_layer_obs *obs, int64_t rows)
 {
     size_t w = (size_t)obs->width, p = (size_t)obs->probes;

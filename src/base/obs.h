@@ -41,8 +41,7 @@ struct tw_layer_obs {
     int64_t *set_start;  /* [rows+1] CSR of the primary's active neurons, */
     uint32_t *set;       /* with values; NULL unless asked for */
     float *set_value;
-    int64_t set_room;    /* entries that set and set_value have room for: a
-                          * backend grows them (tw_realloc) */
+    int64_t set_room; /* entries that set and set_value have room for */
     uint64_t overflow_tiles; /* tiles with more entries than slots */
     uint64_t overflow_rows;  /* rows with such a tile */
     uint64_t dense_rows;     /* rows routed to the dense path, any reason */
@@ -68,6 +67,11 @@ TW_MUST_USE enum tw_status tw_layer_obs_init(struct tw_layer_obs *obs,
 TW_MUST_USE enum tw_status tw_layer_obs_want_sets(struct tw_layer_obs *obs,
                                                   int64_t max_rows,
                                                   struct tw_error *err);
+/* Room for that many entries of sets; what they hold stays. For backends.
+ * Returns TW_OK or TW_ERR_NOMEM. */
+TW_MUST_USE enum tw_status tw_layer_obs_set_room(struct tw_layer_obs *obs,
+                                                 int64_t entries,
+                                                 struct tw_error *err);
 /* Zeroes counts, sets first/last to none, rows to `rows` (<= max_rows), bad_*
  * to -1: the state a backend adds to. */
 void tw_layer_obs_reset(struct tw_layer_obs *obs, int64_t rows);
