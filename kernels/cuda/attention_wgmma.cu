@@ -1,19 +1,19 @@
 /* Causal attention on Hopper: the formula, shapes and rules of attention.cu, by TMA
- * and WGMMA, for heads of 64, 96 and 128 with neither soft cap nor alibi. 4 d FLOP and one exponential a score that is
- * multiplied: at d = 64 the tensor cores and the exponentials of a multiprocessor
- * take equally long (4,096 FLOP and 16 exponentials a clock), so both must be busy
- * at once. K and V are read from the L2 once for every 128 queries: a byte for 128
- * FLOP.
+ * and WGMMA, for heads of 64, 96 and 128 with neither soft cap nor alibi. 4 d FLOP
+ * and one exponential a score that is multiplied: at d = 64 the tensor cores and the
+ * exponentials of a multiprocessor take equally long (4,096 FLOP and 16 exponentials
+ * a clock), so both must be busy at once. K and V are read from the L2 once for every
+ * 128 queries: a byte for 128 FLOP.
  *
  * A warpgroup has 64 queries and walks down the tiles of keys: it issues the scores
  * of the next tile and the outputs of this one's weights, and weighs the scores while
  * the outputs are still being added (FlashAttention-3, Shah and others 2024). Scores,
  * weights, which are the left side of the next product, and Q's fragments are
- * registers, a tile is 64 keys. Heads of 64: two blocks of two warpgroups on a multiprocessor, 128
- * registers a thread; the four warpgroups overlap by themselves, and
- * a block's beginning and end with the other block's middle; the first thread loads.
- * Wider heads: one block that stays and takes rows of sequences and heads as it gets
- * to them, a third warpgroup that loads and gives its registers away, and turns
+ * registers; a tile is 64 keys. Heads of 64: two blocks of two warpgroups on a
+ * multiprocessor, 128 registers a thread; the four warpgroups overlap by themselves,
+ * and a block's beginning and end with the other block's middle; the first thread
+ * loads. Wider heads: one block that stays and takes rows of sequences and heads as it
+ * gets to them, a third warpgroup that loads and gives its registers away, and turns
  * at the tensor cores (named barriers); tiles of 128 keys would leave room for two
  * pairs only, too few for the way from the L2.
  *
