@@ -64,9 +64,9 @@ counts some
 same "the same counts with three" full.txt some.txt
 unset TW_EMU_ORDER
 # The least with which it runs holds a batch of one text, not all 200 rows.
-memory=66000000
+memory=67600000
 until profile $memory none -b 256 || [ $memory -gt 80000000 ]; do
-    memory=$((memory + 250000))
+    memory=$((memory + 400000))
 done
 claim "none fits, and batches must be halved" [ $memory -lt 80000000 ]
 said 0
