@@ -6,12 +6,18 @@
 #include <string.h>
 
 const struct tw_command *const tw_commands[] = {
-    &tw_command_info,    &tw_command_tokenize,
-    &tw_command_profile, &tw_command_merge,
-    &tw_command_bench,   &tw_command_runs,
-    &tw_command_sql,     &tw_command_figure,
-    &tw_command_diff,    &tw_command_neuron,
-    &tw_command_fsck,    &tw_command_import,
+    &tw_command_info,
+    &tw_command_tokenize,
+    &tw_command_profile,
+    &tw_command_merge,
+    &tw_command_bench,
+    &tw_command_import,
+    &tw_command_runs,
+    &tw_command_sql,
+    &tw_command_figure,
+    &tw_command_diff,
+    &tw_command_neuron,
+    &tw_command_fsck,
     NULL,
 };
 

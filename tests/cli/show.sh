@@ -141,7 +141,8 @@ equal "bench outputs agree" "$(sql b.sqlite "SELECT max(rel_error) < 1e-5 FROM
     bench_results" | tail -n 1)" 1
 
 # help and man pages
-for command in info tokenize profile bench runs sql figure; do
+commands=$("$tw" --help | sed -n '/explains a command/q; s/^  \([a-z]*\) .*/\1/p')
+for command in $commands; do
     claim "$command -h" sh -c "'$tw' $command -h | grep -q '^Usage: twellscope $command '"
     "$tw" help --man $command >$command.1
     if command -v mandoc >/dev/null 2>&1; then
@@ -149,6 +150,9 @@ for command in info tokenize profile bench runs sql figure; do
         equal "man page of $command" "$complaints" ""
     fi
 done
+equal "every command has been tried" "$(echo $commands | wc -w)" 12
+equal "a group of commands stands under one heading" \
+    "$("$tw" --help | grep -c '^Measure$')" 1
 refused "no such command" 2 "nosuch" "$tw" nosuch
 claim "--version" "$tw" --version
 "$tw" sql --db r.sqlite "SELECT 1" >/dev/full 2>err.txt && not_ok "a full stdout" ||
