@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "db/store.h"
 #include "run/merge.h"
+#include "run/scratch.h"
 
 char *twp_part_path(const char *db, int rank, int ranks)
 {
@@ -135,8 +136,10 @@ static enum tw_status merge_claimed(const struct tw_profile_options *options,
     if (twp_parts_missing(options->db, name, ranks, &missing) == 0) {
         status = tw_merge_run(&merge, &report, err);
         *is_merged = status == TW_OK;
-        for (int i = 0; i < ranks && status == TW_OK; i++)
+        for (int i = 0; i < ranks && status == TW_OK; i++) {
             unlink(path[i]);
+            tw_journal_remove(path[i]);
+        }
     }
     tw_strbuf_fini(&missing);
     return status;

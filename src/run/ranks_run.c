@@ -89,8 +89,10 @@ static enum tw_status check_whole(struct twp_team *team, const char *path,
     struct tw_profile_options whole = *team->o;
     whole.name = team->name;
     enum tw_status status = tw_profile_run(&whole, report, err);
-    if (report->was_complete)
+    if (report->was_complete) {
         unlink(path);
+        tw_journal_remove(path);
+    }
     return status;
 }
 

@@ -30,8 +30,7 @@ struct trip {
     bool is_left;   /* the file was there already */
 };
 
-/* A journal without its file must not meet another file of that name. */
-static void remove_journal(const char *path)
+void tw_journal_remove(const char *path)
 {
     struct tw_strbuf journal = {0};
     tw_strbuf_printf(&journal, "%s-journal", path);
@@ -184,7 +183,7 @@ static enum tw_status look_at_scratch(struct trip *t, struct tw_error *err)
     t->is_left = t->at_start != NULL;
     if (!t->is_left) {
         unlink(t->path);
-        remove_journal(t->path);
+        tw_journal_remove(t->path);
     }
     return TW_OK;
 }
@@ -226,7 +225,7 @@ static enum tw_status bring_home(struct trip *t, struct tw_error *err)
     struct tw_error own = {0};
     enum tw_status status = TW_ERR_EXISTS;
     if (access(t->o->db, F_OK) != 0) {
-        remove_journal(t->o->db);
+        tw_journal_remove(t->o->db);
         status = tw_file_move_new(t->path, t->o->db, &own);
     }
     if (status == TW_ERR_EXISTS) {
