@@ -48,22 +48,7 @@ counts() { # DB FILE
         sql "$1" "$query WHERE run = 'cuda'"
     done | sort >"$2"
 }
-counts m.sqlite want.txt
-claim "with small batches" profile cuda cuda b.sqlite -b 64
-counts b.sqlite got.txt
-same "the same counts" want.txt got.txt
-TW_EMU_ORDER=7 TW_EMU_MULTIPROCESSORS=3
-export TW_EMU_ORDER
-claim "threads in another order" profile cuda cuda o.sqlite -b 200
-counts o.sqlite got.txt
-same "the same counts whatever the order" want.txt got.txt
-unset TW_EMU_ORDER
-for i in 0 1; do
-    claim "shard $i" profile cuda cuda p$i.sqlite --shard $i/2
-done
-claim "merged" "$tw" merge -o p.sqlite p0.sqlite p1.sqlite
-counts p.sqlite got.txt
-same "the same counts of two shards" want.txt got.txt
+cuda_counts_are_free 64 200
 # Checkpoints of float16 run in it.
 python3 "$top/tests/cli/make_f16.py" "$tiny" f16
 half="-m f16 -f c.jsonl -c 96 --limit 200 --db f16.sqlite"

@@ -46,17 +46,5 @@ counts() { # DB FILE
         sql "$1" "$query WHERE run = 'cuda'"
     done | sort >"$2"
 }
-counts m.sqlite want.txt
-TW_EMU_ORDER=7
-export TW_EMU_ORDER
-claim "small batches, threads in another order" profile cuda cuda b.sqlite -b 64
-counts b.sqlite got.txt
-same "the same" want.txt got.txt
-unset TW_EMU_ORDER
-for i in 0 1; do
-    claim "shard $i" profile cuda cuda p$i.sqlite --shard $i/2
-done
-claim "merged" "$tw" merge -o p.sqlite p0.sqlite p1.sqlite
-counts p.sqlite got.txt
-same "the same of two shards" want.txt got.txt
+cuda_counts_are_free 64 200
 finish

@@ -42,6 +42,27 @@ emulated_device() {
     TW_EMU_MULTIPROCESSORS=2
     export TWELLSCOPE_LIBDIR TW_EMU_MULTIPROCESSORS
 }
+# The run 'cuda' of m.sqlite again, by the script's profile NAME BACKEND DB OPTION...:
+# what its counts DB FILE prints is free of batches, of the order of the device's
+# threads and of shards.
+cuda_counts_are_free() { # BATCH OTHER-BATCH
+    counts m.sqlite want.txt
+    claim "with -b $1" profile cuda cuda b.sqlite -b "$1"
+    counts b.sqlite got.txt
+    same "the same counts" want.txt got.txt
+    TW_EMU_ORDER=7 TW_EMU_MULTIPROCESSORS=3
+    export TW_EMU_ORDER
+    claim "threads in another order" profile cuda cuda o.sqlite -b "$2"
+    counts o.sqlite got.txt
+    same "the same counts whatever the order" want.txt got.txt
+    unset TW_EMU_ORDER
+    for i in 0 1; do
+        claim "shard $i" profile cuda cuda p$i.sqlite --shard $i/2
+    done
+    claim "merged" "$tw" merge -o p.sqlite p0.sqlite p1.sqlite
+    counts p.sqlite got.txt
+    same "the same counts of two shards" want.txt got.txt
+}
 # same NAME FILE FILE
 same() {
     if cmp -s "$2" "$3"; then
