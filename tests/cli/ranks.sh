@@ -159,7 +159,9 @@ END
 mpi -n 4 sh start.sh "$tw" profile $options --db k.sqlite -b 64 -t 1 --checkpoint 0 \
     >out.txt 2>&1 &
 job=$!
-wait_for [ -s k.sqlite.part2-of-4 ]
+# It has begun its run: killed before, in its first commit, it would be a part that
+# the merge finds missing, not one that isn't complete.
+wait_for sh -c "'$tw' sql --db k.sqlite.part2-of-4 -o csv 'SELECT run FROM run_info' | grep -qx r"
 kill -9 "$(cat pid.2)"
 wait $job
 equal "mpirun says that a rank was killed" "$(($? != 0)) $(grep -c 'signal 9' out.txt)" "1 1"
