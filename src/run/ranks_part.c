@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -136,10 +135,8 @@ static enum tw_status merge_claimed(const struct tw_profile_options *options,
     if (twp_parts_missing(options->db, name, ranks, &missing) == 0) {
         status = tw_merge_run(&merge, &report, err);
         *is_merged = status == TW_OK;
-        for (int i = 0; i < ranks && status == TW_OK; i++) {
-            unlink(path[i]);
-            tw_journal_remove(path[i]);
-        }
+        for (int i = 0; i < ranks && status == TW_OK; i++)
+            tw_database_remove(path[i]);
     }
     tw_strbuf_fini(&missing);
     return status;

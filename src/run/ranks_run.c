@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -89,10 +88,8 @@ static enum tw_status check_whole(struct twp_team *team, const char *path,
     struct tw_profile_options whole = *team->o;
     whole.name = team->name;
     enum tw_status status = tw_profile_run(&whole, report, err);
-    if (report->was_complete) {
-        unlink(path);
-        tw_journal_remove(path);
-    }
+    if (report->was_complete)
+        tw_database_remove(path);
     return status;
 }
 

@@ -30,12 +30,19 @@ struct trip {
     bool is_left;   /* the file was there already */
 };
 
-void tw_journal_remove(const char *path)
+/* A journal without its file must not meet another file of that name. */
+static void remove_journal(const char *path)
 {
     struct tw_strbuf journal = {0};
     tw_strbuf_printf(&journal, "%s-journal", path);
     unlink(tw_strbuf_text(&journal));
     tw_strbuf_fini(&journal);
+}
+
+void tw_database_remove(const char *path)
+{
+    unlink(path);
+    remove_journal(path);
 }
 
 /* One file for each database and run, so that --resume finds it again. */
@@ -181,10 +188,8 @@ static enum tw_status look_at_scratch(struct trip *t, struct tw_error *err)
         t->at_start = NULL;
     }
     t->is_left = t->at_start != NULL;
-    if (!t->is_left) {
-        unlink(t->path);
-        tw_journal_remove(t->path);
-    }
+    if (!t->is_left)
+        tw_database_remove(t->path);
     return TW_OK;
 }
 
@@ -194,7 +199,7 @@ static enum tw_status fetch(struct trip *t, struct tw_error *err)
     if (status == TW_OK)
         status = find_in_file(t->path, t->name, &t->at_start, err);
     if (status != TW_OK)
-        unlink(t->path);
+        tw_database_remove(t->path);
     return status;
 }
 
@@ -225,8 +230,10 @@ static enum tw_status bring_home(struct trip *t, struct tw_error *err)
     struct tw_error own = {0};
     enum tw_status status = TW_ERR_EXISTS;
     if (access(t->o->db, F_OK) != 0) {
-        tw_journal_remove(t->o->db);
+        remove_journal(t->o->db);
         status = tw_file_move_new(t->path, t->o->db, &own);
+        if (status == TW_OK)
+            remove_journal(t->path);
     }
     if (status == TW_ERR_EXISTS) {
         for (int i = 0; i == 0 || (status == TW_ERR_BUSY && i < PATIENCE);
@@ -235,7 +242,7 @@ static enum tw_status bring_home(struct trip *t, struct tw_error *err)
             status = copy_run(t->path, t->o->db, t->name, t->at_home, &own);
         }
         if (status == TW_OK)
-            unlink(t->path);
+            tw_database_remove(t->path);
     }
     if (status == TW_OK)
         return TW_OK;
@@ -258,7 +265,7 @@ static enum tw_status arrive(struct trip *t,
                             (t->is_left && report->was_complete)))
         status = bring_home(t, err);
     else if (status == TW_OK && !is_begun && !t->is_left)
-        unlink(t->path);
+        tw_database_remove(t->path);
     tw_free(now);
     return status;
 }

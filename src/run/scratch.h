@@ -23,9 +23,9 @@ TW_MUST_USE enum tw_status
 tw_scratch_run(const struct tw_profile_options *options,
                struct tw_profile_report *report, struct tw_error *err);
 
-/* For who removed the database `path`: its journal, which a killed writer left,
- * must not meet another file of that name. */
-void tw_journal_remove(const char *path);
+/* Removes a database and the journal that a killed writer may have left, which
+ * must not meet another file of that name. Neither needs to be there. */
+void tw_database_remove(const char *path);
 
 #ifdef __cplusplus
 }

@@ -70,6 +70,16 @@ if [ -n "$left" ]; then
         "$tw" profile $options --db home/k.sqlite --scratch scratch
     claim "--resume goes on with it" profile --db home/k.sqlite --scratch scratch --resume
     whole "killed and resumed" home/k.sqlite
+    # Killed behind its last commit: complete, with a journal of no use.
+    for elsewhere in moved copied; do
+        mv home/k.sqlite "scratch/$left"
+        : >"scratch/$left-journal"
+        [ $elsewhere = moved ] || profile --db home/k.sqlite --name other --time-limit 10m
+        claim "complete, $elsewhere" profile --db home/k.sqlite --scratch scratch --resume
+        equal "no journal is left" "$(ls -A scratch)" ""
+    done
+    claim "the other run goes" "$tw" runs --db home/k.sqlite --delete other
+    whole "complete" home/k.sqlite
 else
     skip "the run ended before it was killed"
 fi
