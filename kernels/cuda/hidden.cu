@@ -79,7 +79,36 @@ enum tw_status launch_off(const struct twp_device *device, const Params &p, bool
                     : launch_family<false, OFF>(device, p, stream, err);
 }
 
+/* What the planes follow from. */
+static Params params_of(const struct twp_hidden_args *args)
+{
+    Params p = {};
+    p.apply.kind = TW_ACTIVE_GATE;
+    if (args->apply)
+        p.apply = *args->apply;
+    p.wide_h = args->wide_h;
+    p.count = args->count;
+    p.counts = args->counts;
+    return p;
+}
+
+static bool leaves_nnz(const struct twp_device *device, const struct twp_hidden_args *args,
+                       bool is_fast)
+{
+    return is_fast && args->count && args->counts.is_on && args->type == TW_BF16 &&
+           device->path != TW_CUDA_PORTABLE;
+}
+
 } // namespace hidden
+
+extern "C" bool tw_hidden_leaves_nnz(const struct twp_device *device,
+                                     const struct twp_hidden_args *args)
+{
+    hidden::Params p = hidden::params_of(args);
+    bool is_fast = false;
+    return hidden::plan_planes(p, args->gate != NULL, &is_fast, NULL) == TW_OK &&
+           hidden::leaves_nnz(device, args, is_fast);
+}
 
 extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
                                            const struct twp_hidden_args *args,
@@ -87,7 +116,7 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
 {
     using namespace hidden;
     bool is_gated = args->gate != NULL, is_fast = false;
-    Params p = {};
+    Params p = params_of(args);
     p.x = common::map_of(args->x);
     p.gate = common::map_of(is_gated ? args->gate : args->up);
     p.up = common::map_of(args->up);
@@ -99,25 +128,18 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
     p.parts = (args->cols + TWP_PART - 1) / TWP_PART;
     p.act = args->activation.act;
     p.threshold = args->activation.arg;
-    p.apply.kind = TW_ACTIVE_GATE;
-    if (args->apply)
-        p.apply = *args->apply;
     p.h = static_cast<uint16_t *>(args->h);
     p.stride = args->stride;
-    p.wide_h = args->wide_h;
     p.wide_gate = args->wide_gate;
-    p.count = args->count;
     p.l1_part = args->l1_part;
-    p.counts = args->counts;
     enum tw_status status = plan_planes(p, is_gated, &is_fast, err);
     if (status != TW_OK)
         return status;
+    p.leaves_nnz = leaves_nnz(device, args, is_fast);
     if (device->path == TW_CUDA_PORTABLE)
         return launch_mma(device, args, p, stream, err);
     if (args->type == TW_F16 || !is_fast)
         return launch_any(device, p, args->type, is_gated, stream, err);
-    if (args->form && p.act == TW_ACT_RELU)
-        return launch_form(device, p, is_gated, args->form & ~TWP_FORM, stream, err);
     return p.counts.is_on ? launch_fast(device, p, is_gated, stream, err)
                           : launch_off(device, p, is_gated, stream, err);
 }

@@ -43,11 +43,6 @@ using namespace packing;
 
 constexpr int STAGES = 3;
 
-/* Beside product.cuh's forms: rows are packed in groups (pack_groups.cuh). */
-constexpr int GROUPS = 16;
-#ifndef TW_PACK_FORM
-#define TW_PACK_FORM (GROUPS | LEAN)
-#endif
 static_assert(TILE_N * 2 == ROW_BYTES, "a staged row");
 
 struct PackParams {
@@ -106,9 +101,9 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged,
 }
 
 /* Warps 1-3: both halves of every tile. */
-template <int ACT, enum tw_dtype T, int FORM>
+template <int ACT, enum tw_dtype T>
 __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
-                                           Schedule<(FORM & TAIL) != 0> at)
+                                           Schedule<true> at)
 {
     constexpr int STEP = HELPERS / 32;
     int warp = threadIdx.x / 32 - 1;
@@ -119,7 +114,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
             int row = at.row() + half * HALF_ROWS, rows = min(HALF_ROWS, p.rows - row);
             uint32_t half_tile = staged + half * HALF_ROWS * ROW_BYTES;
             hopper::named_sync(STAGED + half, HANDOVER);
-            if ((FORM & GROUPS) && rows == HALF_ROWS && columns >= TWP_TILE)
+            if (rows == HALF_ROWS && columns >= TWP_TILE)
                 pack_groups<ACT, T, STEP>(p.out, half_tile, row, at.column_tile,
                                           (warp + 2 * half) % STEP); // 16 groups a half
             else
@@ -132,11 +127,11 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
     }
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<STAGES> &smem,
-                                               Schedule<(FORM & TAIL) != 0> at)
+                                               Schedule<true> at)
 {
-    int half = half_of_thread<FORM>();
+    int half = half_of_thread();
     uint32_t staged = smem.staged + half * HALF_ROWS * ROW_BYTES;
     Ring<STAGES> ring;
     for (bool is_first = true; at.has(); at.next(), is_first = false) {
@@ -147,7 +142,7 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
                 hopper::named_sync(TAKEN + half, HANDOVER);
             continue;
         }
-        multiply_tile<T, FORM>(d, smem, ring, half, p.steps, at.is_half());
+        multiply_tile<T>(d, smem, ring, half, p.steps);
         if (!is_first)
             hopper::named_sync(TAKEN + half, HANDOVER);
         stage_half<ACT, HAS_BIAS, T>(d, staged, p, at.column_tile * TILE_N);
@@ -155,13 +150,13 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
     }
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     pack_kernel(const __grid_constant__ PackParams p)
 {
     TW_DYNAMIC_SHARED_ALIGNED(raw, 16);
     Smem<STAGES> smem(raw, STAGED_BYTES);
-    Schedule<(FORM & TAIL) != 0> at(p.rows, p.out.tiles);
+    Schedule<true> at(p.rows, p.out.tiles);
     if (threadIdx.x == 0) {
         hopper::map_prefetch(&p.x);
         hopper::map_prefetch(&p.w);
@@ -176,23 +171,23 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                           at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
                           at.rank);
         } else if (threadIdx.x >= 32) {
-            pack_tiles<ACT, T, FORM>(p, smem.staged, at);
+            pack_tiles<ACT, T>(p, smem.staged, at);
         }
         __syncwarp();
     } else {
         hopper::registers_up<REGISTERS_HIGH>();
-        multiply_tiles<ACT, HAS_BIAS, T, FORM>(p, smem, at);
+        multiply_tiles<ACT, HAS_BIAS, T>(p, smem, at);
     }
     common::let_next_start();
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM = TW_PACK_FORM>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 enum tw_status launch(const struct twp_device *device, const PackParams &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    auto kernel = pack_kernel<ACT, HAS_BIAS, T, FORM>;
+    auto kernel = pack_kernel<ACT, HAS_BIAS, T>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
     return common::launch_plain<CLUSTER>("pack", kernel, blocks, THREADS, bytes, stream, err, p);
@@ -204,27 +199,6 @@ enum tw_status launch_act(const struct twp_device *device, const PackParams &p,
 {
     return p.bias ? launch<ACT, true, T>(device, p, stream, err)
                   : launch<ACT, false, T>(device, p, stream, err);
-}
-
-/* relu in bf16 without a bias in every form, for the program that times them. */
-enum tw_status launch_form(const struct twp_device *device, const PackParams &p, int form,
-                           cudaStream_t stream, struct tw_error *err)
-{
-    switch (form) {
-#define FORM(n)                                                                                    \
-    case n:                                                                                        \
-        return launch<TW_ACT_RELU, false, TW_BF16, n>(device, p, stream, err)
-        FORM(NO_FORM);
-        FORM(LEAN);
-        FORM(GROUPS);
-        FORM(GROUPS | LEAN);
-        FORM(GROUPS | LEAN | LEAD);
-        FORM(GROUPS | LEAN | TAIL);
-        FORM(GROUPS | LEAN | TAIL | LEAD);
-#undef FORM
-    default:
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of pack", form);
-    }
 }
 
 template <enum tw_dtype T>
@@ -258,8 +232,6 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
                     args->apply ? args->apply->threshold : args->activation.arg,
                     args->activation.act, args->activation.arg, args->out, args->apply != NULL};
     enum tw_act act = args->activation.act;
-    if (args->form && act == TW_ACT_RELU && args->type == TW_BF16 && !args->bias && !args->apply)
-        return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, stream, err)
                                 : launch_type<TW_BF16>(device, p, act, stream, err);
 }
