@@ -160,8 +160,8 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             Ring<STAGES> ring;
             for (; at.has(); at.next())
                 load_tile(smem, ring, &p.h, &p.down, at.row_tile * TILE_M,
-                          at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
-                          at.rank);
+                          at.column_tile * TILE_N + at.rank() * (TILE_N / CLUSTER), p.steps,
+                          at.rank());
         } else if (threadIdx.x >= 32) {
             help(p, smem.staged, histogram, at, rows);
         }

@@ -24,11 +24,11 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         hopper::registers_down<Registers<MODE>::LOW>();
         if (threadIdx.x == 0) {
             Ring<L::STAGES> ring;
-            const CUtensorMap *b = GATED && at.rank == 0 ? &p.gate : &p.up;
-            int below = GATED ? 0 : at.rank * (TILE_N / CLUSTER);
+            const CUtensorMap *b = GATED && at.rank() == 0 ? &p.gate : &p.up;
+            int below = GATED ? 0 : at.rank() * (TILE_N / CLUSTER);
             for (; at.has(); at.next())
                 load_tile(smem, ring, &p.x, b, at.row(),
-                          at.column_tile * COLS + below, p.steps, at.rank);
+                          at.column_tile * COLS + below, p.steps, at.rank());
         } else if (threadIdx.x >= 32) {
             help<GATED, MODE>(p, smem.staged, smem.full + L::BARRIERS, at, rows);
         }

@@ -43,50 +43,8 @@ __device__ __forceinline__ void store_bits(uint32_t staged, int row, int chunk, 
     hopper::store_byte(copied_row<GATED>(staged, chunk / 16, row) + chunk % 16, nonzero_bits(v));
 }
 
-/* |values| of 8, in one order. */
-__device__ __forceinline__ float sum_of_magnitudes(uint4 v)
-{
-    constexpr enum tw_dtype T = TW_BF16;
-    uint32_t word[4] = {v.x, v.y, v.z, v.w};
-    float sum[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        sum[i] = fabsf(common::low_half<T>(word[i])) + fabsf(common::high_half<T>(word[i]));
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-/* Values of 8 that aren't finite. */
-__device__ __forceinline__ void report_bad(const Params &p, uint4 v, int place, int column)
-{
-    constexpr uint32_t EXPONENT = 0x7f80;
-    uint32_t word[4] = {v.x, v.y, v.z, v.w};
-    unsigned long long number = number_of(p.rows, place);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        if ((word[i / 2] >> 16 * (i % 2) & EXPONENT) == EXPONENT)
-            atomicMin(p.counts.bad, number << 32 | (column + i));
-}
-
-/* FAST: a row's partial l1 by the lanes of a part, from h as it is stored. */
-template <bool GATED>
-__device__ __forceinline__ void sum_part(const Params &p, uint4 v, int place, int tile, int chunk,
-                                         int rows)
-{
-    constexpr int LANES = planes::COLUMNS / 8; // of a part
-    constexpr float GREATEST = 3.38953139e38f;
-    float sum = sum_of_magnitudes(v);
-#pragma unroll
-    for (int step = 1; step < LANES; step *= 2)
-        sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    int number = tile * Shape<GATED>::PARTS + chunk / LANES;
-    if (chunk % LANES == 0 && place < rows && number < p.parts)
-        p.l1_part[(int64_t)place * p.parts + number] = sum;
-    if (!(sum <= GREATEST) && place < rows)
-        report_bad(p, v, place, tile * Shape<GATED>::COLS + 8 * chunk);
-}
-
-/* Rows of h out; FAST also sums them and, plain, leaves their bits, or, gated, how
- * many aren't zero in `nonzeros`. */
+/* Rows of h out; also their bits (FAST, plain), or how many aren't zero (FAST,
+ * gated). */
 template <bool GATED, Mode MODE>
 __device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int place, int tile,
                                            int rows, uint32_t &nonzeros)
@@ -96,8 +54,6 @@ __device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int
     for_rows<GATED>(staged, [&](int r, int chunk, uint4 v) {
         if (place + r < rows && first + 8 * chunk < p.cols)
             *reinterpret_cast<uint4 *>(to + r * p.stride + 8 * chunk) = v;
-        if (MODE == FAST && p.counts.is_on)
-            sum_part<GATED>(p, v, place + r, tile, chunk, rows);
         if (MODE == FAST && GATED)
             nonzeros += nonzero_numbers(v);
         if (MODE == FAST && !GATED)
@@ -178,7 +134,7 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, in
         int at = number * planes::COLUMNS + planes::column_of<L>(2 * side + i, lane);
         for (int def = 0; def < p.counts.defs && column[i].any(); def++)
             if (p.plane_of[def] == plane || p.plane_of[def] == also)
-                planes::publish(p.counts, def, at, column[i], number_of(p.rows, place),
+                planes::publish(p.counts, def, at, column[i],
                                 [&](int row) { return number_of(p.rows, place + row); });
     }
 }

@@ -20,7 +20,7 @@ enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU
 /* Registers of a spare and of a multiplying thread: counting takes the spare ones more
  * than packing. */
 template <Mode MODE> struct Registers {
-    static constexpr int LOW = MODE == OFF ? 88 : 104, HIGH = MODE == OFF ? 208 : 200;
+    static constexpr int LOW = MODE == OFF ? 88 : 120, HIGH = MODE == OFF ? 208 : 192;
     static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 };
 constexpr int COUNTING = 5;         // the barrier of the spare warps

@@ -233,8 +233,7 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
                 low = hopper::mul_ftz(low, d[S::UP + v]);
                 high = hopper::mul_ftz(high, d[S::UP + v + 1]);
             }
-            if (MODE == ANY)
-                l1[n % 2][part] += fabsf(low) + fabsf(high);
+            l1[n % 2][part] += fabsf(low) + fabsf(high);
             bool is_rounded = !GATED && (F == RELU || F == FATRELU);
             out[n] = is_rounded ? pair : hopper::round_pair<T>(low, high);
         }
@@ -247,13 +246,12 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
         for (int i = 0; i < 2; i++)
             hopper::store_word(plane_row<GATED, MODE>(staged, 0, 0, row + 8 * i) + lane % 4 * 4,
                                word_of_flags(pattern[i]));
-    if constexpr (MODE == ANY) {
+    if (MODE == ANY)
         for (int i = 0; i < p.planes; i++)
             if (p.plane[i].kind == TW_ACTIVE_HIDDEN || p.plane[i].kind == TW_ACTIVE_ABS)
                 mark<GATED, S::UP>(d, p.plane[i], staged, i);
-        if (publish_l1<GATED, T>(l1, p, place, tile, rows))
-            find_bad<GATED, T>(p, staged, place, tile, rows);
-    }
+    if (publish_l1<GATED, T>(l1, p, place, tile, rows))
+        find_bad<GATED, T>(p, staged, place, tile, rows);
 }
 
 } // namespace hidden

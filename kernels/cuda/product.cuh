@@ -77,35 +77,39 @@ template <int STAGES> struct Ring {
  * would leave half of the clusters idle are half tiles, of 64 rows, which the first
  * warpgroup multiplies. */
 template <bool HALVES = false> struct Schedule {
-    int pairs, columns, total, index, step;
-    uint32_t rank;
+    int pairs, columns, index;
     int row_tile, column_tile;
-    int whole; // tiles before the first half tile; where HALVES
+    int whole; // tiles before the first half tile
 
     __device__ Schedule(int rows, int column_tiles)
         : pairs((rows + CLUSTER * TILE_M - 1) / (CLUSTER * TILE_M)), columns(column_tiles),
-          total(pairs * column_tiles), index(blockIdx.x / CLUSTER), step(gridDim.x / CLUSTER),
-          rank(hopper::cluster_rank())
+          index(blockIdx.x / CLUSTER), whole(pairs * column_tiles)
     {
-        if (HALVES) {
-            int rest = total % step;
-            whole = 2 * rest <= step ? total - rest : total;
-            total += total - whole;
-        }
+        int rest = whole % step();
+        if (HALVES && 2 * rest <= step())
+            whole -= rest;
         place();
+    }
+    /* Read again where they are wanted: registers are scarce. */
+    __device__ static int step() { return gridDim.x / CLUSTER; }
+    __device__ static uint32_t rank() { return hopper::cluster_rank(); }
+    __device__ int total() const
+    {
+        int tiles = pairs * columns;
+        return HALVES ? 2 * tiles - whole : tiles;
     }
     __device__ bool is_half() const { return HALVES && index >= whole; }
     __device__ int halves() const { return is_half() ? 1 : 2; }
     /* This block's first row of the tile. */
     __device__ int row() const
     {
-        return row_tile * TILE_M + (is_half() ? (int)rank * HALF_ROWS : 0);
+        return row_tile * TILE_M + (is_half() ? (int)rank() * HALF_ROWS : 0);
     }
-    __device__ bool has() const { return index < total; }
-    __device__ bool has_next() const { return index + step < total; }
+    __device__ bool has() const { return index < total(); }
+    __device__ bool has_next() const { return index + step() < total(); }
     __device__ void next()
     {
-        index += step;
+        index += step();
         place();
     }
     __device__ void place()
@@ -117,7 +121,7 @@ template <bool HALVES = false> struct Schedule {
         if (height < 1)
             return;
         row_tile = (first + within % height) * CLUSTER +
-                   (is_half() ? (index - whole) % 2 : (int)rank);
+                   (is_half() ? (index - whole) % 2 : (int)rank());
         column_tile = within / height;
     }
 };
