@@ -246,8 +246,10 @@ void tw_store_close(struct tw_store *store)
 {
     if (!store)
         return;
-    for (int i = 0; i < TW_TABLES; i++)
+    for (int i = 0; i < TW_TABLES; i++) {
         sqlite3_finalize(store->put[i]);
+        sqlite3_finalize(store->put_rows[i]);
+    }
     sqlite3_finalize(store->put_piece);
     sqlite3_finalize(store->put_blob);
     sqlite3_finalize(store->put_step);
