@@ -284,7 +284,7 @@ tw_store_put_step_layer(struct tw_store *store, int64_t run,
 TW_MUST_USE enum tw_status tw_store_migrate(const char *path, int *from,
                                             struct tw_error *err);
 
-/* ANALYZE, at the end of a run. */
+/* ANALYZE, of a sample, at the end of a run. */
 TW_MUST_USE enum tw_status tw_store_analyze(struct tw_store *store,
                                             struct tw_error *err);
 

@@ -240,6 +240,14 @@ static enum tw_status retry_commit(struct tw_job *s, int tried,
     return tw_store_commit(s->store, err);
 }
 
+/* In the last commit: one of its own would wait for the disk as long. */
+static void analyze(struct tw_job *s)
+{
+    struct tw_error unimportant = {0};
+    if (tw_store_analyze(s->store, &unimportant) != TW_OK)
+        tw_log(TW_LOG_WARNING, "%s: not analyzed", unimportant.text);
+}
+
 /* Documents are in the file by now, so the end can number the sequences. */
 static enum tw_status save_ledger(struct tw_job *s, bool is_last,
                                   struct tw_error *err)
@@ -271,6 +279,8 @@ enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
     if (status == TW_OK)
         status = tw_store_set_int(s->store, s->run, "next_start", s->next_start,
                                   err);
+    if (status == TW_OK && is_last)
+        analyze(s);
     if (status == TW_OK)
         status = tw_store_commit(s->store, err);
     for (int i = 0; status == TW_ERR_BUSY && is_patient && i < PATIENCE; i++)

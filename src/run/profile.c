@@ -221,9 +221,6 @@ static enum tw_status conclude(struct tw_job *s, struct tw_error *err)
     s->report->is_complete = true;
     s->report->tokens = totals.tokens;
     s->report->mean_nll = totals.mean_nll;
-    struct tw_error unimportant = {0};
-    if (tw_store_analyze(s->store, &unimportant) != TW_OK)
-        tw_log(TW_LOG_WARNING, "%s: not analyzed", unimportant.text);
     if (s->oracle && s->is_within)
         tw_log(TW_LOG_INFO, "parity: %s", s->parity);
     if (s->oracle && !s->is_within)
