@@ -239,13 +239,23 @@ static enum tw_status prepare(struct tw_job *s, struct tw_error *err)
     return status;
 }
 
+/* Seconds since the last lap. */
+static double lap(double *from)
+{
+    double before = *from;
+    *from = tw_job_clock();
+    return *from - before;
+}
+
 static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
 {
-    double begin = tw_job_clock();
+    struct tw_profile_times *times = &s->report->times;
+    double begin = tw_job_clock(), from = begin;
     enum tw_status status = tw_job_open(s, err);
+    times->load = lap(&from);
     if (status == TW_OK)
         status = prepare(s, err);
-    s->report->times.load = tw_job_clock() - begin;
+    times->start = lap(&from);
     if (status == TW_OK && s->o->is_dry_run)
         tw_log(TW_LOG_INFO,
                "dry run: model and text can be opened; %s, ctx %lld, nothing "
@@ -255,8 +265,10 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
         return status;
     s->report->vocab = s->model->vocab;
     status = tw_job_plan(s, err);
+    times->plan = lap(&from);
     if (status == TW_OK)
         status = tw_job_begin(s, err);
+    times->begin = lap(&from);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
     if (status == TW_OK && s->report->was_complete && s->o->is_strict)
         status = check_strict(s, err);
@@ -294,7 +306,9 @@ enum tw_status tw_profile_run(const struct tw_profile_options *options,
     struct tw_error own = {0};
     enum tw_status status = run_job(&job, err ? err : &own);
     snprintf(report->writer, sizeof report->writer, "%s", job.writer);
+    double from = tw_job_clock();
     tw_job_close(&job);
-    report->times.total = tw_job_clock() - begin;
+    report->times.close = lap(&from);
+    report->times.total = from - begin;
     return status;
 }
