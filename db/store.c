@@ -238,6 +238,11 @@ enum tw_status tw_store_analyze(struct tw_store *store, struct tw_error *err)
     return twp_exec(store, "PRAGMA analysis_limit=1000; ANALYZE", err);
 }
 
+bool tw_store_is_threadsafe(void)
+{
+    return sqlite3_threadsafe() != 0;
+}
+
 const char *tw_store_library(void)
 {
     return sqlite3_libversion();

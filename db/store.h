@@ -85,6 +85,8 @@ TW_MUST_USE enum tw_status tw_store_check_schema(const struct tw_store *store,
 int tw_store_schema(const struct tw_store *store);
 /* SQLite's own version, static. */
 const char *tw_store_library(void);
+/* May a store be used by one thread after another? */
+bool tw_store_is_threadsafe(void);
 /* As given to tw_store_open: for messages. */
 const char *tw_store_path(const struct tw_store *store);
 

@@ -90,6 +90,8 @@ static bool is_checkpoint_due(const struct tw_job *s)
 static enum tw_status checkpoint(struct tw_job *s, struct tw_error *err)
 {
     struct tw_error own = {0};
+    if (tw_job_beside_start(s))
+        return TW_OK;
     enum tw_status status = tw_job_checkpoint(s, false, false, &own);
     if (status == TW_ERR_BUSY) {
         tw_log(TW_LOG_WARNING, "%s: this checkpoint is left out", own.text);
@@ -102,7 +104,9 @@ static enum tw_status checkpoint(struct tw_job *s, struct tw_error *err)
 static enum tw_status stop(struct tw_job *s, const char *why, int64_t rows,
                            struct tw_error *err)
 {
-    enum tw_status status = tw_job_checkpoint(s, false, true, err);
+    enum tw_status status = tw_job_beside_end(s, err);
+    if (status == TW_OK)
+        status = tw_job_checkpoint(s, false, true, err);
     if (status != TW_OK)
         return status;
     return tw_error_set(err, TW_ERR_STOPPED,
@@ -162,7 +166,10 @@ static enum tw_status count(struct tw_job *s, double begin,
         if (s->o->time_limit_seconds >= 0 &&
             tw_job_clock() - begin >= s->o->time_limit_seconds)
             return stop(s, "time limit reached", rows, err);
-        if (is_checkpoint_due(s))
+        if (tw_job_beside_runs(s))
+            continue;
+        status = tw_job_beside_end(s, err);
+        if (status == TW_OK && is_checkpoint_due(s))
             status = checkpoint(s, err);
     }
     return status;
@@ -280,6 +287,10 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
     s->last_checkpoint = tw_job_clock();
     if (status == TW_OK) {
         status = count(s, begin, err);
+        struct tw_error own = {0};
+        enum tw_status last = tw_job_beside_end(s, &own);
+        if (status == TW_OK && last != TW_OK)
+            status = tw_error_set(err, last, "%s", own.text);
         report_times(s);
     }
     if (status == TW_OK)
