@@ -290,6 +290,10 @@ START_TEST(rows_come_back_as_put)
     ck_assert_int_eq(seen.rows, 0);
     TW_OK_OR_FAIL(tw_store_scan(store, table, 2, see, &seen, &err), err);
     ck_assert_int_eq(seen.rows, 1);
+    TW_OK_OR_FAIL(tw_store_run_clear(store, 2, &err), err);
+    seen = (struct seen){0};
+    TW_OK_OR_FAIL(tw_store_scan(store, table, 2, see, &seen, &err), err);
+    ck_assert_int_eq(seen.rows, 0);
     tw_store_close(store);
 }
 END_TEST
