@@ -8,7 +8,7 @@
 #include "analysis/profile_internal.h"
 #include "base/memory.h"
 
-#define COPY(to, from, field, count) \
+#define COPY(to, from, field, count)                                           \
     memcpy((to)->field, (from)->field, (size_t)(count) * sizeof *(to)->field)
 
 static void copy_layer(struct twp_layer *to, const struct twp_layer *from,
@@ -73,11 +73,12 @@ static enum tw_status reserve(struct tw_profile *to,
     if (from->documents > 0 &&
         tw_grow((void **)&to->document, &to->documents_room, from->documents,
                 sizeof *to->document))
-        return tw_error_set(err, TW_ERR_NOMEM, "out of memory for %zu "
-                            "documents", from->documents);
-    return from->positions > 0
-               ? twp_positions_reserve(to, from->positions, err)
-               : TW_OK;
+        return tw_error_set(err, TW_ERR_NOMEM,
+                            "out of memory for %zu "
+                            "documents",
+                            from->documents);
+    return from->positions > 0 ? twp_positions_reserve(to, from->positions, err)
+                               : TW_OK;
 }
 
 enum tw_status tw_profile_copy(const struct tw_profile *from,

@@ -138,7 +138,8 @@ static enum tw_status is_shared(struct tw_store *store, int64_t run,
     sqlite3_stmt *stmt;
     snprintf(sql, sizeof sql,
              "SELECT EXISTS (SELECT 1 FROM %s WHERE run_id < ?1)"
-             " OR EXISTS (SELECT 1 FROM %s WHERE run_id > ?1)", table, table);
+             " OR EXISTS (SELECT 1 FROM %s WHERE run_id > ?1)",
+             table, table);
     enum tw_status status = twp_prepare(store, &stmt, err, sql, "i", run);
     if (status != TW_OK)
         return status;

@@ -57,8 +57,8 @@ enum tw_status twp_pending_send(struct twp_cuda *cuda, struct twp_pending *p,
     if (status == TW_OK)
         status = copy_back(cuda, &p->host, p->device.at, p->bytes, err);
     if (status == TW_OK)
-        status = twp_cuda_check(cudaEventRecord(p->event, cuda->back), "event",
-                                err);
+        status =
+            twp_cuda_check(cudaEventRecord(p->event, cuda->back), "event", err);
     p->is_sent = status == TW_OK;
     return status;
 }

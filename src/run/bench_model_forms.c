@@ -68,9 +68,8 @@ enum tw_status twp_model_bench_pass(struct twp_model_bench *b, int form,
     enum tw_status status = set_up(b, form, err);
     int64_t begin = now();
     if (status == TW_OK)
-        status =
-            run_batch(b, &hidden,
-                      twp_is_counted((enum tw_bench_model_form)form), err);
+        status = run_batch(b, &hidden,
+                           twp_is_counted((enum tw_bench_model_form)form), err);
     *ns = now() - begin;
     if (*ns < 1)
         *ns = 1;

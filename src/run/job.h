@@ -39,8 +39,8 @@ struct tw_beside {
     struct tw_profile *copy; /* NULL until the first */
     struct tw_job_state state;
     pthread_t thread;
-    bool is_on; /* still to be joined */
-    bool is_done; /* read and written as an atomic */
+    bool is_on;        /* still to be joined */
+    bool is_done;      /* read and written as an atomic */
     double begin, end; /* seconds; end and what follows once it is done */
     enum tw_status status;
     struct tw_error error;
