@@ -89,7 +89,9 @@ struct tw_job {
 /* Seconds of a monotonic clock. */
 double tw_job_clock(void);
 
-/* The model's runner on the job's backend, for batches of up to `rows`. */
+/* The model's runner on the job's backend, for batches of up to `rows`; with
+ * backend `auto` on the CPU where the other can't do the model or what is to be
+ * counted, which is said. */
 TW_MUST_USE enum tw_status tw_job_open_runner(struct tw_job *job, int64_t rows,
                                               struct tw_error *err);
 /* Everything up to the first commit; nothing is written. */
@@ -110,6 +112,8 @@ bool tw_job_ledger_is_full(const struct tw_job *job);
 /* Flights for this model and runner that count nothing but their probes; those,
  * the batches and what is asked for beyond are the caller's to add. */
 struct tw_flights_config tw_job_flights(const struct tw_job *job);
+/* Those that count all that the run is to count (job_runner.c). */
+struct tw_flights_config tw_job_counting(const struct tw_job *job);
 
 /* Makes or reads the plan and lets the runner use it (job_plan.c). */
 TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,

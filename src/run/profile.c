@@ -131,15 +131,10 @@ static enum tw_status open_flights(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status =
         tw_batches_create(&s->text_again.documents, &s->text, &s->batches, err);
-    struct tw_flights_config config = tw_job_flights(s);
+    struct tw_flights_config config = tw_job_counting(s);
     config.batches = s->batches;
     config.read = read_text;
     config.arg = s;
-    config.probes = (struct tw_probes){s->rules.n_active, s->rules.active};
-    config.has_loss = !s->o->no_loss;
-    config.has_magnitudes = s->o->has_magnitudes;
-    config.has_sets = tw_job_wants_sets(s);
-    config.has_logits = s->oracle && tw_oracle_has_logits(s->oracle);
     return status == TW_OK ? tw_flights_create(&config, &s->flights, err)
                            : status;
 }
