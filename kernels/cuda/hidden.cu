@@ -18,13 +18,24 @@
  * Thresholds, fp16 (where a small h rounds to 0) and applied definitions cost two
  * a value and definition.
  *
- * M 16384, K 2048, one H200, cuBLASLt's products and a kernel for act(g) u beside
- * it: gated N 5632 1.05 ms, there 1.16; plain N 8192 0.80, there 0.76. Lost:
- * accumulators overwritten by integer instructions, 1.20 (act.cuh, as_float); bits
- * of h by the set instruction of bf16 pairs, which is slow (counting 4.8 % of this
- * kernel gated and 6.1 % plain, by integer instructions and a plane for each of
- * pattern and hidden 3.7 % and 4.7 %); three stages where gated made no
- * difference. */
+ * down adds a row's nnz from the count words, where these tell it.
+ *
+ * K 2048, one H200, by turns with cuBLASLt's products and a kernel for act(g) u: gated
+ * N 5632 0.87 to 0.91 of them, plain N 8192 1.04 to 1.06 at M 16384 and 0.98 at 65536;
+ * counting adds 3.1 % (gated) and 3.6 % (plain), 2.3 and 2.1 % of the whole layer: the
+ * spare warps are busy to a quarter and nobody waits for them, but the board's power
+ * bounds it all, so that every instruction costs. Of these l1 is 1.2 and 2.3 %, columns
+ * 1.7 and 0.9 %. A plain tile waits for its loads (a fifth of its time): staging takes
+ * the room of a fourth stage.
+ *
+ * Lost: accumulators overwritten by integer instructions, 1.20 (act.cuh, as_float);
+ * bits of h by the set instruction of bf16 pairs, which is slow; three stages where
+ * gated made no difference; l1 summed by the spare warps (plain 24 % slower: a shuffle
+ * waits behind the products' reads of shared memory) or by a product with ones (gated
+ * 0.6 % slower than the additions); nnz by atomics and first and last read before they
+ * are changed (plain 0.9 %); whole tiles in a half filled last round (plain, M 16384
+ * 1.4 %); a leading warpgroup, cache policies of weights (evict last) and of h
+ * (streaming, 0.3 %), groups of 16 or 32 row pairs: within the noise. */
 #include "kernels/cuda/hidden.cuh"
 
 namespace hidden {

@@ -20,15 +20,16 @@
  * Where gate-abs is applied, every value is activated in place (any activation) and
  * compared in fp32, before it is rounded.
  *
- * The mainloop alone takes 0.91 of cuBLASLt's product (M 16384, K 2048, N 5632,
- * one H200; 3 or 4 stages, groups of 4, 8 or 16: within 2 %; stages of K 32: 4 %
- * slower), all of this kernel 1.05 to 1.07 at 29 and 1.08 at 98 non-zeros, tensor
- * cores busy to 89 %; at M 65536 1.03 (1.02 and 1.00 before fp16 and applied
- * definitions came in). Lost: mbarrier waits and arrivals of cluster
- * scope, 1.37 of cuBLASLt; packing a row at a time, by a scan of shuffles and
- * unrolled predicated stores 1.20, by ballots 1.15 (the helper warps were slower
- * than the mainloop); a bias decided at run time 1.09; 512 threads, for more
- * helpers, leave too few registers for the accumulators. */
+ * K 2048, N 5632, 29 non-zeros, one H200, by turns with cuBLASLt's product: 0.94 to
+ * 1.02 of it at M 16384 (a warm and a cold chip: cuBLASLt's gains more from the higher
+ * clock), 0.99 to 1.01 at M 65536, where both are bound by the board's power. Lost:
+ * whole tiles in a last round that half fills the chip 1.7 % (0.1 % at M 65536), a
+ * warpgroup that leads by a step 0.3 %, addresses kept per thread 1.0 %, two rows at a
+ * time by ballots 1.7 %, 4 stages without room to stage, stages of K 32 4 %; mbarrier
+ * waits and arrivals of cluster scope, 1.37 of cuBLASLt; packing a row at a time, by a
+ * scan of shuffles and unrolled predicated stores 1.20, by ballots 1.15 (the helper
+ * warps were slower than the mainloop); a bias decided at run time 1.09; 512 threads,
+ * for more helpers, leave too few registers for the accumulators. */
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
