@@ -31,9 +31,8 @@ namespace
 using namespace product_mma;
 using namespace packing;
 
-/* Forms, or'ed; same results: rows are packed in groups (pack_groups.cuh); stages are
- * filled by TMA where the device has it. */
-enum Form { GROUPS = 16, BY_TMA = 32 };
+/* Forms; same results: rows are packed in groups (pack_groups.cuh). */
+enum Form { GROUPS = 16 };
 #ifndef TW_PACK_MMA_FORM
 #define TW_PACK_MMA_FORM GROUPS
 #endif
@@ -43,9 +42,6 @@ constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 static_assert(TILE_N == TWP_TILE, "a tile");
 
-/* Before the barriers, so that stages stand at multiples of TMA's swizzle. */
-constexpr int TMA_BYTES = 1024 - BARRIERS;
-
 struct PackParams {
     Operands of;
     const float *bias;
@@ -54,7 +50,6 @@ struct PackParams {
     float act_arg;
     struct twp_packed out;
     float threshold; // of the applied definition
-    CUtensorMap x, w; // where BY_TMA
 };
 
 template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
@@ -110,19 +105,11 @@ pack_half(const PackParams &p, uint32_t staged, int row, int tile)
 template <enum tw_dtype T, bool IS_APPLIED, int FORM> __global__ void
 __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    constexpr bool TMA = FORM & BY_TMA;
-#else
-    constexpr bool TMA = false;
-#endif
-    TW_DYNAMIC_SHARED(raw);
-    uint32_t memory = hopper::smem_address(raw) + (TMA ? TMA_BYTES : 0);
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
+    uint32_t memory = hopper::smem_address(raw);
     int half = threadIdx.x / 32 / HALF_WARPS;
-    Operands of = p.of;
-    of.map_a = &p.x;
-    of.map_b = &p.w;
-    uint32_t staged = epilogue_memory(of, memory) + half * HALF_BYTES;
-    Product<false, TMA> product(of, p.rows, memory, p.out.tiles);
+    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
+    Product<false> product(p.of, p.rows, memory, p.out.tiles);
     for (; product.at.has(); product.next()) {
         Sums d;
         product.template multiply<T>(d);
@@ -146,12 +133,6 @@ template <enum tw_dtype T, bool IS_APPLIED, int FORM = TW_PACK_MMA_FORM> enum tw
 launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
-    bool has_tma = device->capability >= 90 && p.of.is_ahead &&
-                   bytes + TMA_BYTES <= device->shared_bytes;
-    if constexpr ((FORM & BY_TMA) != 0)
-        if (!has_tma)
-            return launch<T, IS_APPLIED, FORM & ~BY_TMA>(device, p, stream, err);
-    bytes += FORM & BY_TMA ? TMA_BYTES : 0;
     cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED, FORM>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED, FORM>,
@@ -167,10 +148,6 @@ enum tw_status launch_form(const struct twp_device *device, PackParams &p, int f
         return launch<TW_BF16, false, 0>(device, p, stream, err);
     case GROUPS:
         return launch<TW_BF16, false, GROUPS>(device, p, stream, err);
-    case BY_TMA:
-        return launch<TW_BF16, false, BY_TMA>(device, p, stream, err);
-    case GROUPS | BY_TMA:
-        return launch<TW_BF16, false, GROUPS | BY_TMA>(device, p, stream, err);
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of portable pack", form);
     }
@@ -200,9 +177,7 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
                     args->activation.act,
                     args->activation.arg,
                     args->out,
-                    is_applied ? args->apply->threshold : 0,
-                    common::map_of(args->x),
-                    common::map_of(args->w)};
+                    is_applied ? args->apply->threshold : 0};
     if (args->form && args->type == TW_BF16 && !is_applied)
         return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)

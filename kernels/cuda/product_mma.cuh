@@ -15,8 +15,6 @@
 #ifndef TW_KERNELS_CUDA_PRODUCT_MMA_CUH
 #define TW_KERNELS_CUDA_PRODUCT_MMA_CUH
 
-#include <type_traits>
-
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/staged.cuh"
@@ -56,7 +54,6 @@ struct Matrix {
 struct Operands {
     Matrix a, b;
     const uint16_t *dual; // as b
-    const CUtensorMap *map_a, *map_b; // in the kernel's parameters; TMA alone
     int k, columns;       // of C: rows of b and of dual
     int stages;
     bool is_ahead; // the epilogue has memory of its own
@@ -168,17 +165,22 @@ template <bool DUAL> struct Feed {
         for (int i = 0; i < B_LOADS; i++)
             is_in |= (column + b_row() + i * B_STEP < of.columns) << (A_LOADS + i);
     }
-    /* The next stage, into that one. */
-    __device__ __forceinline__ void load(const Ring &to)
+    /* The loads from .. to - 1 of the next stage, into that one. */
+    __device__ __forceinline__ void load(const Ring &into, int from, int to)
     {
         uint32_t bytes = step * TILE_K + (int)threadIdx.x % CHUNKS * 8 < of.k ? 16 : 0;
 #pragma unroll
         for (int i = 0; i < LOADS; i++)
-            mma::copy_async(to.tiles() + line + i * LOADED * LINE,
-                            i < A_LOADS ? a + (a_first + i * a_step)
-                                        : b + (b_first + (i - A_LOADS) * b_step),
-                            bytes, is_in & 1u << i);
-        mma::copy_arrive(mma::of_lane_0(to.full()));
+            if (i >= from && i < to)
+                mma::copy_async(into.tiles() + line + i * LOADED * LINE,
+                                i < A_LOADS ? a + (a_first + i * a_step)
+                                            : b + (b_first + (i - A_LOADS) * b_step),
+                                bytes, is_in & 1u << i);
+    }
+    /* That was all of it: on to the next one. */
+    __device__ __forceinline__ void finish_stage(const Ring &into)
+    {
+        mma::copy_arrive(mma::of_lane_0(into.full()));
         a += LINE;
         b += LINE;
         if (++step == steps && is_open)
@@ -196,46 +198,13 @@ template <bool DUAL> struct Feed {
     }
 };
 
-/* The same by TMA, on devices of compute capability 9.0 and later whose memory has
- * room for ring and epilogue: the warp that is the last to be done with a stage
- * starts the copy of the one that comes `stages` later, so that no thread waits for
- * a free stage or spends instructions on it, and the ring is filled during
- * epilogues too. */
-struct TmaFeed {
-    static constexpr int BOX = 128; // rows of a copy, see twp_map_encode
-    const Operands &of;
-    Raster at;       // the tile of the stage that is filled next
-    int steps, step; // its place there
-
-    __device__ TmaFeed(const Operands &operands, int, Raster raster)
-        : of(operands), at(raster), steps((of.k + TILE_K - 1) / TILE_K), step(0)
-    {
-    }
-    /* All threads; where `is_mine`, that stage is filled. */
-    __device__ __forceinline__ void fill(const Ring &to, bool is_mine)
-    {
-        if (is_mine && at.has()) {
-            uint32_t full = to.full(), tiles = to.tiles();
-            int k = step * TILE_K, column = at.column_tile * TILE_N;
-            hopper::barrier_expect(full, STAGE_BYTES);
-            hopper::tma_load(tiles, of.map_a, full, k, at.row_tile * TILE_M);
-#pragma unroll
-            for (int i = 0; i < TILE_N; i += BOX)
-                hopper::tma_load(tiles + A_BYTES + i * LINE, of.map_b, full, k, column + i);
-        }
-        if (++step == steps) {
-            step = 0;
-            at.next();
-        }
-    }
-};
-static_assert(TILE_M == TmaFeed::BOX && TILE_N % TmaFeed::BOX == 0, "boxes");
-
 /* The product of one tile after another; all threads of the block alike. */
-template <bool DUAL, bool TMA = false> struct Product {
-    static_assert(!(DUAL && TMA), "a box is of rows below each other");
+template <bool DUAL> struct Product {
+    static constexpr int ROWS = BLOCKS_K * BLOCKS_M; // a stage's rows of blocks, 8 mma each
+    static constexpr int TURN = ROWS - BLOCKS_M + 1; // from there on the next stage is read
+    static constexpr int FED_ROWS = 3;               // beside which a stage is fed
     Raster at; // the tile
-    std::conditional_t<TMA, TmaFeed, Feed<DUAL>> feed;
+    Feed<DUAL> feed;
     Ring ring, last; // the stage, and the one that is fed during it
     uint32_t a, b;   // this lane's first blocks, in bytes from the stage
     int steps;
@@ -250,107 +219,115 @@ template <bool DUAL, bool TMA = false> struct Product {
             swizzled(warp % WARPS_N * WARP_N + lane / 16 * 8 + lane % 8, lane / 8 % 2);
         if (threadIdx.x == 0)
             for (int s = 0; s < MAX_STAGES; s++) {
-                mma::barrier_init(memory + s * 8, TMA ? 1 : THREADS);
-                if (TMA)
-                    hopper::store_word(memory + (MAX_STAGES + s) * 8, 0);
-                else
-                    mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
+                mma::barrier_init(memory + s * 8, THREADS);
+                mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
             }
-        if (TMA && threadIdx.x == 0)
-            hopper::barrier_init_fence();
         __syncthreads();
         fill();
-    }
-    /* The stage after those that are fed is free: feed it. */
-    __device__ __forceinline__ void feed_next()
-    {
-        if constexpr (TMA)
-            return;
-        else
-            feed_free();
-    }
-    __device__ __forceinline__ void feed_free()
-    {
-        mma::barrier_wait(last.empty(), last.parity ^ 1);
-        feed.load(last);
-        last = last.after();
     }
     /* All stages but one, which the tile's first step feeds. */
     __device__ void fill()
     {
         last = ring;
-        if constexpr (TMA)
-            for (int s = 0; s < ring.stages; s++, last = last.after())
-                feed.fill(last, threadIdx.x == 0);
-        else
-            for (int s = 1; s < ring.stages; s++)
-                feed_next();
+        for (int s = 1; s < ring.stages; s++) {
+            mma::barrier_wait(last.empty(), last.parity ^ 1);
+            feed.load(last, 0, Feed<DUAL>::LOADS);
+            finish_feed();
+        }
     }
-    /* Block i along K of the stage. */
-    __device__ __forceinline__ void load(uint32_t (&va)[BLOCKS_M][4],
-                                         uint32_t (&vb)[BLOCKS_N / 2][4], int i)
+    __device__ __forceinline__ void finish_feed()
     {
-        uint32_t stage = ring.stage * STAGE_BYTES;
-#pragma unroll
-        for (int m = 0; m < BLOCKS_M; m++)
-            hopper::load_blocks((a ^ i * 32) + stage + m * 16 * LINE, va[m]);
-#pragma unroll
-        for (int n = 0; n < BLOCKS_N / 2; n++)
-            hopper::load_blocks((b ^ i * 32) + stage + n * 16 * LINE, vb[n]);
+        feed.finish_stage(last);
+        last = last.after();
+    }
+    /* Of block i along K of a stage: 16 rows of A, 16 of B. */
+    __device__ __forceinline__ void load_a(uint32_t (&v)[4], const Ring &from, int i, int m)
+    {
+        hopper::load_blocks((a ^ i * 32) + from.stage * STAGE_BYTES + m * 16 * LINE, v);
+    }
+    __device__ __forceinline__ void load_b(uint32_t (&v)[4], const Ring &from, int i, int n)
+    {
+        hopper::load_blocks((b ^ i * 32) + from.stage * STAGE_BYTES + n * 16 * LINE, v);
     }
     /* This warp is done with the stage. */
     __device__ __forceinline__ void release()
     {
         __syncwarp();
-        if constexpr (TMA)
-            feed.fill(ring, threadIdx.x % 32 == 0 &&
-                                hopper::count_in(ring.empty()) % WARPS == WARPS - 1);
-        else if (threadIdx.x % 32 == 0)
+        if (threadIdx.x % 32 == 0)
             mma::barrier_arrive(ring.empty());
     }
-    /* d = this warp's part of the tile. The next block's operands are on their way
-     * from shared memory while one is multiplied. Of two stages, the other is fed as
-     * early as it can be; of more, late, when all warps are done with it. */
-    template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
+    /* One stage's part of d. What a row of blocks needs is loaded beside the one
+     * before: 16 rows of A, and B's next block along K by parts; so is the ring fed, in
+     * thirds. Barriers are tested early, since an answer takes as long as 6 mma, and
+     * waited for only where they weren't over. Of two stages, the other is fed as early
+     * as it can be; of more, late, when all warps are done with it. */
+    template <enum tw_dtype T, bool IS_LAST, bool IS_OF_TWO> __device__ __forceinline__ void
+    multiply_stage(Sums &d, uint32_t (&va)[2][4], uint32_t (&vb)[2][BLOCKS_N / 2][4])
     {
-        uint32_t va[2][BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
+        constexpr int FED = IS_OF_TWO ? 0 : TURN, LOADS = Feed<DUAL>::LOADS;
+        Ring after = ring.after();
+        bool is_ready = false;
+#pragma unroll
+        for (int row = 0; row < ROWS; row++) {
+            int i = row / BLOCKS_M, m = row % BLOCKS_M, next = row + 1;
+            if (row == TURN - BLOCKS_M && !IS_OF_TWO)
+                is_ready = mma::barrier_is_over(last.empty(), last.parity ^ 1) &
+                           (IS_LAST || mma::barrier_is_over(after.full(), after.parity));
+            if (row == FED && (IS_OF_TWO || !is_ready))
+                mma::barrier_wait(last.empty(), last.parity ^ 1);
+            if (row == TURN && !IS_LAST && !is_ready)
+                mma::barrier_wait(after.full(), after.parity);
+            if (next < ROWS)
+                load_a(va[next % 2], ring, next / BLOCKS_M, next % BLOCKS_M);
+            else if (!IS_LAST)
+                load_a(va[0], after, 0, 0);
+            if (i + 1 < BLOCKS_K)
+                load_b(vb[(i + 1) % 2][m], ring, i + 1, m);
+            else if (!IS_LAST && row >= TURN)
+                for (int n = row == TURN ? 0 : row - TURN + 1; n <= row - TURN + 1; n++)
+                    load_b(vb[0][n], after, 0, n);
+            if (next == ROWS - 1)
+                release();
+            if (row >= FED && row < FED + FED_ROWS)
+                feed.load(last, (row - FED) * LOADS / FED_ROWS, (row - FED + 1) * LOADS / FED_ROWS);
+#pragma unroll
+            for (int n = 0; n < BLOCKS_N; n++)
+                mma::multiply<T>(d[m][n], va[row % 2], vb[i % 2][n / 2][n % 2 * 2],
+                                 vb[i % 2][n / 2][n % 2 * 2 + 1]);
+            if (row == FED + FED_ROWS - 1)
+                finish_feed();
+        }
+        ring = after;
+    }
+    template <enum tw_dtype T, bool IS_OF_TWO> __device__ __forceinline__ void
+    multiply_tile(Sums &d)
+    {
+        uint32_t va[2][4], vb[2][BLOCKS_N / 2][4];
 #pragma unroll
         for (int i = 0; i < BLOCKS_M * BLOCKS_N * 4; i++)
             d[i / 4 / BLOCKS_N][i / 4 % BLOCKS_N][i % 4] = 0;
         mma::barrier_wait(ring.full(), ring.parity);
-        load(va[0], vb[0], 0);
+        load_a(va[0], ring, 0, 0);
+#pragma unroll
+        for (int n = 0; n < BLOCKS_N / 2; n++)
+            load_b(vb[0][n], ring, 0, n);
 #pragma unroll 1
-        for (int step = 0; step < steps; step++) {
-            if (ring.stages == 2)
-                feed_next();
-#pragma unroll
-            for (int i = 0; i < BLOCKS_K; i++) {
-                int next = (i + 1) % 2;
-                if (i + 1 < BLOCKS_K) {
-                    load(va[next], vb[next], i + 1);
-                } else {
-                    release();
-                    ring = ring.after();
-                    if (step + 1 < steps) {
-                        mma::barrier_wait(ring.full(), ring.parity);
-                        load(va[next], vb[next], 0);
-                    }
-                    if (ring.stages > 2)
-                        feed_next();
-                }
-#pragma unroll
-                for (int m = 0; m < BLOCKS_M; m++)
-#pragma unroll
-                    for (int n = 0; n < BLOCKS_N; n++)
-                        mma::multiply<T>(d[m][n], va[i % 2][m], vb[i % 2][n / 2][n % 2 * 2],
-                                         vb[i % 2][n / 2][n % 2 * 2 + 1]);
-            }
-        }
+        for (int step = 1; step < steps; step++)
+            multiply_stage<T, false, IS_OF_TWO>(d, va, vb);
+        multiply_stage<T, true, IS_OF_TWO>(d, va, vb);
+    }
+    /* d = this warp's part of the tile. */
+    template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
+    {
+        if (ring.stages == 2)
+            multiply_tile<T, true>(d);
+        else
+            multiply_tile<T, false>(d);
     }
     /* The epilogue's memory is this half's, and what the last one left in it read. */
     __device__ __forceinline__ void begin_epilogue()
     {
-        if (TMA || feed.of.is_ahead)
+        if (feed.of.is_ahead)
             sync_half();
         else
             __syncthreads();
@@ -364,11 +341,6 @@ template <bool DUAL, bool TMA = false> struct Product {
     __device__ void next()
     {
         at.next();
-        if constexpr (!TMA)
-            refill();
-    }
-    __device__ void refill()
-    {
         if (feed.of.is_ahead || !at.has())
             return;
         for (int s = 1; s < ring.stages; s++, ring = ring.after()) // fed with nothing
@@ -432,8 +404,6 @@ inline Operands operands(const struct twp_map *a, const struct twp_map *b,
     return {{data(a), a->stride},
             {data(b), b->stride},
             dual ? data(dual) : nullptr,
-            nullptr,
-            nullptr,
             (int)a->cols,
             (int)b->rows,
             0,
