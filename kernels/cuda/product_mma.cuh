@@ -33,11 +33,12 @@ constexpr int LINE = TILE_K * 2;         // bytes of a stage's row
 constexpr int CHUNKS = TILE_K / 8;       // of 16 bytes
 constexpr int LOADED = THREADS / CHUNKS; // rows that all threads load at once
 constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
-constexpr int BARRIERS = 128; // bytes before the ring
+constexpr int SLOT_BYTES = 32;                       // of a warp, see Feed
+constexpr int BARRIERS = 128 + WARPS * SLOT_BYTES;   // bytes before the ring, with slots
 static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
 static_assert(LINE == 128, "the swizzle of a row");
 static_assert(TILE_M % LOADED == 0 && TILE_N % LOADED == 0 && LOADED % 16 == 0, "loads");
-static_assert(2 * MAX_STAGES * 8 <= BARRIERS, "barriers");
+static_assert(2 * MAX_STAGES * 8 <= 128 && BARRIERS % 128 == 0, "barriers");
 
 /* A warp's sums: [16-row block][8-column block][mma::multiply's four]. */
 typedef float Sums[BLOCKS_M][BLOCKS_N][4];
@@ -67,28 +68,36 @@ __device__ __forceinline__ int swizzled(int row, int chunk)
 
 /* The tiles of this block, one after another. */
 struct Raster {
-    int heights, columns, index, row_tile, column_tile;
+    int heights, columns;
+    int first, within; // row tile of the group, and the number in it
+    int row_tile, column_tile;
 
     __device__ Raster(int rows, int column_tiles)
-        : heights((rows + TILE_M - 1) / TILE_M), columns(column_tiles), index(blockIdx.x)
+        : heights((rows + TILE_M - 1) / TILE_M), columns(column_tiles), first(0),
+          within(blockIdx.x)
     {
         place();
     }
-    __device__ bool has() const { return index < heights * columns; }
+    __device__ bool has() const
+    {
+        return first < heights && within < min(GROUP, heights - first) * columns;
+    }
     __device__ void next()
     {
-        index += gridDim.x;
+        within += gridDim.x;
         place();
     }
     __device__ void place()
     {
-        int first = index / (GROUP * columns) * GROUP;
-        int within = index - first * columns;
-        int height = min(GROUP, heights - first);
-        if (height < 1)
-            return;
-        row_tile = first + within % height;
-        column_tile = within / height;
+        for (; within >= GROUP * columns; within -= GROUP * columns)
+            first += GROUP;
+        if (heights - first >= GROUP) { // without a division
+            row_tile = first + within % GROUP;
+            column_tile = within / GROUP;
+        } else if (first < heights) {
+            row_tile = first + within % (heights - first);
+            column_tile = within / (heights - first);
+        }
     }
 };
 
@@ -113,33 +122,34 @@ struct Ring {
     }
 };
 
+/* Where a tile starts: bytes from the operands' first rows, and how many rows there
+ * are from there on; none: no such tile. */
+struct Start {
+    int64_t a, b;
+    int a_rows, b_rows;
+};
+
 /* Fills the ring, stage after stage, tile after tile. A thread loads the same
  * chunk of rows LOADED apart; rows that don't exist keep what is there, which
- * reaches sums of such rows and columns alone. */
+ * reaches sums of such rows and columns alone. Where the next tile starts is worked
+ * out before a product and lies in the warp's slot, so that no registers are needed for
+ * that beside the sums. */
 template <bool DUAL> struct Feed {
     static constexpr int A_LOADS = TILE_M / LOADED, B_LOADS = TILE_N / LOADED;
     static constexpr int LOADS = A_LOADS + B_LOADS;
     static constexpr int B_STEP = DUAL ? LOADED / 2 : LOADED;
     const Operands &of;
-    Raster at;
-    const char *a, *b;         // the tile's first row at the next stage's first column
-    uint32_t a_first, b_first; // this thread's chunk, in bytes from there
-    uint32_t a_step, b_step;   // to its next row
-    uint32_t line;             // where it goes, in bytes from the stage
-    uint32_t is_in;            // bit i: load i's row exists
-    int rows, steps, step;
-    bool is_open; // a tile's stages are missing, and the ring is free for them
+    const char *a, *b;  // this thread's first chunk of the next stage
+    int a_rows, b_rows; // from its row on
+    uint32_t line;      // where it goes, in bytes from the stage
+    uint32_t slot;
+    int rows, steps, step; // of the tile
 
-    __device__ Feed(const Operands &operands, int a_rows, Raster raster)
-        : of(operands), at(raster), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
-          rows(a_rows), steps((of.k + TILE_K - 1) / TILE_K)
+    __device__ Feed(const Operands &operands, int all_rows, uint32_t memory)
+        : of(operands), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
+          slot(memory + 128 + threadIdx.x / 32 * SLOT_BYTES), rows(all_rows),
+          steps((of.k + TILE_K - 1) / TILE_K)
     {
-        uint32_t within = threadIdx.x % CHUNKS * 16;
-        a_step = (uint32_t)of.a.stride * 2 * LOADED;
-        b_step = (uint32_t)of.b.stride * 2 * B_STEP;
-        a_first = (uint32_t)of.a.stride * 2 * (threadIdx.x / CHUNKS) + within;
-        b_first = (uint32_t)of.b.stride * 2 * b_row() + within;
-        open();
     }
     /* This thread's first row of b or dual in a tile. */
     __device__ static int b_row()
@@ -147,54 +157,65 @@ template <bool DUAL> struct Feed {
         int row = threadIdx.x / CHUNKS;
         return DUAL ? row / 16 * 8 + row % 8 : row;
     }
-    __device__ void open()
+    __device__ Start start(const Raster &at) const
     {
-        step = 0;
-        is_in = 0;
-        is_open = at.has();
-        if (!is_open)
-            return;
+        if (!at.has())
+            return {0, 0, 0, 0};
         int row = at.row_tile * TILE_M, column = at.column_tile * (DUAL ? TILE_N / 2 : TILE_N);
-        const uint16_t *data = DUAL && threadIdx.x / CHUNKS / 8 % 2 ? of.dual : of.b.data;
-        a = reinterpret_cast<const char *>(of.a.data + row * of.a.stride);
-        b = reinterpret_cast<const char *>(data + column * of.b.stride);
-#pragma unroll
-        for (int i = 0; i < A_LOADS; i++)
-            is_in |= (row + (int)threadIdx.x / CHUNKS + i * LOADED < rows) << i;
-#pragma unroll
-        for (int i = 0; i < B_LOADS; i++)
-            is_in |= (column + b_row() + i * B_STEP < of.columns) << (A_LOADS + i);
+        return {row * of.a.stride * 2, column * of.b.stride * 2, rows - row, of.columns - column};
+    }
+    __device__ void open(const Start &tile)
+    {
+        int row = threadIdx.x / CHUNKS, within = threadIdx.x % CHUNKS * 16;
+        const uint16_t *data = DUAL && row / 8 % 2 ? of.dual : of.b.data;
+        a = reinterpret_cast<const char *>(of.a.data + row * of.a.stride) + within + tile.a;
+        b = reinterpret_cast<const char *>(data + b_row() * of.b.stride) + within + tile.b;
+        a_rows = tile.a_rows - row;
+        b_rows = tile.b_rows - b_row();
+        step = 0;
+    }
+    __device__ void leave(const Start &tile)
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            hopper::store_chunk(slot, make_uint4((uint32_t)tile.a, (uint32_t)(tile.a >> 32),
+                                                 (uint32_t)tile.b, (uint32_t)(tile.b >> 32)));
+            hopper::store_word(slot + 16, tile.a_rows);
+            hopper::store_word(slot + 20, tile.b_rows);
+        }
+        __syncwarp();
+    }
+    __device__ bool has_stage() const { return step < steps; }
+    /* The tile is done: the one that was left, if the ring is free for it. */
+    __device__ void next_tile()
+    {
+        uint4 v = hopper::load_chunk(slot);
+        Start tile = {(int64_t)((uint64_t)v.y << 32 | v.x), (int64_t)((uint64_t)v.w << 32 | v.z),
+                      (int)hopper::load_word(slot + 16), (int)hopper::load_word(slot + 20)};
+        open(of.is_ahead ? tile : Start{0, 0, 0, 0});
     }
     /* The loads from .. to - 1 of the next stage, into that one. */
     __device__ __forceinline__ void load(const Ring &into, int from, int to)
     {
         uint32_t bytes = step * TILE_K + (int)threadIdx.x % CHUNKS * 8 < of.k ? 16 : 0;
+        uint32_t a_step = (uint32_t)of.a.stride * 2 * LOADED;
+        uint32_t b_step = (uint32_t)of.b.stride * 2 * B_STEP;
 #pragma unroll
-        for (int i = 0; i < LOADS; i++)
+        for (int i = 0; i < LOADS; i++) {
+            int n = i < A_LOADS ? i : i - A_LOADS;
             if (i >= from && i < to)
                 mma::copy_async(into.tiles() + line + i * LOADED * LINE,
-                                i < A_LOADS ? a + (a_first + i * a_step)
-                                            : b + (b_first + (i - A_LOADS) * b_step),
-                                bytes, is_in & 1u << i);
+                                i < A_LOADS ? a + n * a_step : b + n * b_step, bytes,
+                                i < A_LOADS ? a_rows > n * LOADED : b_rows > n * B_STEP);
+        }
     }
-    /* That was all of it: on to the next one. */
+    /* That was all of it. */
     __device__ __forceinline__ void finish_stage(const Ring &into)
     {
         mma::copy_arrive(mma::of_lane_0(into.full()));
         a += LINE;
         b += LINE;
-        if (++step == steps && is_open)
-            finish_tile();
-    }
-    __device__ void finish_tile()
-    {
-        at.next();
-        if (of.is_ahead) {
-            open();
-        } else {
-            is_open = false;
-            is_in = 0;
-        }
+        step++;
     }
 };
 
@@ -203,6 +224,8 @@ template <bool DUAL> struct Product {
     static constexpr int ROWS = BLOCKS_K * BLOCKS_M; // a stage's rows of blocks, 8 mma each
     static constexpr int TURN = ROWS - BLOCKS_M + 1; // from there on the next stage is read
     static constexpr int FED_ROWS = 3;               // beside which a stage is fed
+    static constexpr int LATE = 9;                   // the first of them, of three stages
+    static constexpr int EARLY = 3;                  // rows from a test to its answer's use
     Raster at; // the tile
     Feed<DUAL> feed;
     Ring ring, last; // the stage, and the one that is fed during it
@@ -210,7 +233,7 @@ template <bool DUAL> struct Product {
     int steps;
 
     __device__ Product(const Operands &of, int rows, uint32_t memory, int column_tiles)
-        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring),
+        : at(rows, column_tiles), feed(of, rows, memory), ring(memory, of.stages), last(ring),
           steps(feed.steps)
     {
         int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -223,17 +246,25 @@ template <bool DUAL> struct Product {
                 mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
             }
         __syncthreads();
+        leave_next();
         fill();
     }
-    /* All stages but one, which the tile's first step feeds. */
+    /* The tile's stages but one, which its first step feeds. */
     __device__ void fill()
     {
+        feed.open(feed.start(at));
         last = ring;
         for (int s = 1; s < ring.stages; s++) {
             mma::barrier_wait(last.empty(), last.parity ^ 1);
             feed.load(last, 0, Feed<DUAL>::LOADS);
             finish_feed();
         }
+    }
+    __device__ void leave_next()
+    {
+        Raster following = at;
+        following.next();
+        feed.leave(feed.start(following));
     }
     __device__ __forceinline__ void finish_feed()
     {
@@ -264,18 +295,22 @@ template <bool DUAL> struct Product {
     template <enum tw_dtype T, bool IS_LAST, bool IS_OF_TWO> __device__ __forceinline__ void
     multiply_stage(Sums &d, uint32_t (&va)[2][4], uint32_t (&vb)[2][BLOCKS_N / 2][4])
     {
-        constexpr int FED = IS_OF_TWO ? 0 : TURN, LOADS = Feed<DUAL>::LOADS;
+        constexpr int FED = IS_OF_TWO ? 0 : LATE, LOADS = Feed<DUAL>::LOADS;
         Ring after = ring.after();
-        bool is_ready = false;
+        bool is_free = false, is_full = IS_LAST;
 #pragma unroll
         for (int row = 0; row < ROWS; row++) {
             int i = row / BLOCKS_M, m = row % BLOCKS_M, next = row + 1;
-            if (row == TURN - BLOCKS_M && !IS_OF_TWO)
-                is_ready = mma::barrier_is_over(last.empty(), last.parity ^ 1) &
-                           (IS_LAST || mma::barrier_is_over(after.full(), after.parity));
-            if (row == FED && (IS_OF_TWO || !is_ready))
+            if (row == FED - EARLY)
+                is_free = mma::barrier_is_over(last.empty(), last.parity ^ 1) && feed.has_stage();
+            if (row == TURN - EARLY && !IS_LAST)
+                is_full = mma::barrier_is_over(after.full(), after.parity);
+            if (row == FED && !is_free) {
                 mma::barrier_wait(last.empty(), last.parity ^ 1);
-            if (row == TURN && !IS_LAST && !is_ready)
+                if (!feed.has_stage())
+                    feed.next_tile();
+            }
+            if (row == TURN && !is_full)
                 mma::barrier_wait(after.full(), after.parity);
             if (next < ROWS)
                 load_a(va[next % 2], ring, next / BLOCKS_M, next % BLOCKS_M);
@@ -341,12 +376,12 @@ template <bool DUAL> struct Product {
     __device__ void next()
     {
         at.next();
+        leave_next();
         if (feed.of.is_ahead || !at.has())
             return;
         for (int s = 1; s < ring.stages; s++, ring = ring.after()) // fed with nothing
             release();
         __syncthreads();
-        feed.open();
         fill();
     }
 };
@@ -385,7 +420,9 @@ inline int choose_memory(Operands &of, const struct twp_device *device, int epil
                          int of_kernel = 0)
 {
     int room = device->shared_bytes - BARRIERS - of_kernel;
+    int steps = (of.k + TILE_K - 1) / TILE_K;
     of.stages = room / STAGE_BYTES < MAX_STAGES ? room / STAGE_BYTES : MAX_STAGES;
+    of.stages = of.stages < steps + 1 ? of.stages : steps + 1; // see Feed
     of.is_ahead = of.stages * STAGE_BYTES + epilogue <= room;
     return BARRIERS + of.stages * STAGE_BYTES + (of.is_ahead ? epilogue : 0);
 }
