@@ -11,9 +11,9 @@
 namespace {
 
 constexpr int K = 2048, N_GATED = 5632, N_PLAIN = 8192;
-// bits: product.cuh (1, 2 lead, 4 tail, 8 lean); 16 groups or flags
+// bits: product.cuh (1, 2 lead, 4 tail, 8 lean); 16 groups or flags; 32 beside
 const int pack_forms[] = {0, 64, 72, 80, 88, 89, 92, 93};
-const int portable_forms[] = {0, 64, 80};
+const int portable_forms[] = {0, 64, 80, 96, 112};
 const int hidden_forms[] = {0, 64, 80, 88, 89, 90, 92, 93};
 
 twp_device dev, portable;

@@ -343,7 +343,7 @@ END_TEST
 /* ---- forms of the products: the same bits ---- */
 
 static const int pack_forms[] = {64, 72, 80, 88, 89, 92, 93};
-static const int portable_forms[] = {64, 80};
+static const int portable_forms[] = {64, 80, 96, 112};
 static const int hidden_forms[] = {64, 80, 88, 89, 90, 92, 93};
 static const struct {
     int64_t rows, d, f;

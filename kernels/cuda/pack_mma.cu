@@ -31,10 +31,11 @@ namespace
 using namespace product_mma;
 using namespace packing;
 
-/* Forms; same results: rows are packed in groups (pack_groups.cuh). */
-enum Form { GROUPS = 16 };
+/* Forms, or'ed; same results: rows are packed in groups (pack_groups.cuh), or beside
+ * the next product where the tile is whole and has memory of its own. */
+enum Form { GROUPS = 16, BESIDE = 32 };
 #ifndef TW_PACK_MMA_FORM
-#define TW_PACK_MMA_FORM GROUPS
+#define TW_PACK_MMA_FORM (GROUPS | BESIDE)
 #endif
 
 constexpr int AT_ONCE = 4; // rows that a warp packs
@@ -102,6 +103,81 @@ pack_half(const PackParams &p, uint32_t staged, int row, int tile)
                                                columns_of_lane(columns), warp);
 }
 
+/* This warp's rows of a staged half, HALF_WARPS apart, that are packed beside the next
+ * product: a row a stage, in three parts, so that none waits for what it asked of
+ * shared memory or of other lanes. */
+template <enum tw_dtype T> struct Pending {
+    const PackParams &p;
+    int left;
+    uint32_t *count, *entry;
+    uint32_t chunk; // this lane's 8 columns of the row
+    uint4 v;
+    uint32_t mask, counts, lanes;
+
+    __device__ Pending(const PackParams &params)
+        : p(params), left(0), v(make_uint4(0, 0, 0, 0)), mask(0), counts(0), lanes(0)
+    {
+    }
+    __device__ bool is_squared() const { return p.act == TW_ACT_RELU2; }
+    __device__ void open(uint32_t staged, int row, int tile)
+    {
+        int warp = threadIdx.x / 32 % HALF_WARPS;
+        int64_t cell = (int64_t)(row + warp) * p.out.tiles + tile;
+        count = p.out.count + cell;
+        entry = p.out.entry + cell * p.out.slots;
+        chunk = staged_chunk(staged, ROW_BYTES, warp, threadIdx.x % 32);
+        left = HALF_ROWS / HALF_WARPS;
+    }
+    __device__ __forceinline__ void load() { v = load_chunk(chunk); }
+    __device__ __forceinline__ void look()
+    {
+        mask = is_squared() ? square_bits<T>(v) : nonzero_mask<true>(v);
+        counts = __reduce_add_sync(FULL_WARP, __popc(mask) << (threadIdx.x % 32 & 24));
+        lanes = __ballot_sync(FULL_WARP, mask != 0);
+    }
+    template <int ACT> __device__ __forceinline__ void write_row()
+    {
+        int total = __dp4a(counts, 0x01010101u, 0u), lane = threadIdx.x % 32;
+        if (total != __popc(lanes) || total > p.out.slots)
+            write_entries<ACT, T>(chunk, mask, total, {count, entry, 0, 0, p.out.slots}, 0);
+        else if (mask)
+            entry[__popc(lanes & ((1u << lane) - 1))] = entry_of<ACT, T>(chunk, 31 - __clz(mask));
+        if (lane == 0)
+            *count = counts;
+    }
+    __device__ __forceinline__ void write()
+    {
+        if (is_squared())
+            write_row<TW_ACT_RELU2>();
+        else
+            write_row<APPLIED>();
+        count += HALF_WARPS * p.out.tiles;
+        entry += HALF_WARPS * p.out.tiles * p.out.slots;
+        chunk = (chunk ^ 64) + HALF_WARPS * ROW_BYTES; // rows 4 on of 8: the swizzle's upper bit
+        left--;
+    }
+    __device__ __forceinline__ void operator()(int row)
+    {
+        if (row == 1 && left)
+            load();
+        if (row == 3 && left)
+            look();
+        if (row == 5 && left)
+            write();
+    }
+    /* What the product was too short for. */
+    __device__ void finish()
+    {
+#pragma unroll 1
+        while (left) {
+            load();
+            look();
+            write();
+        }
+    }
+};
+static_assert(HALF_WARPS == 4, "Pending's step from row to row");
+
 template <enum tw_dtype T, bool IS_APPLIED, int FORM> __global__ void
 __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
 {
@@ -110,10 +186,15 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
     int half = threadIdx.x / 32 / HALF_WARPS;
     uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
     Product<false> product(p.of, p.rows, memory, p.out.tiles);
+    Pending<T> pending(p);
     for (; product.at.has(); product.next()) {
         Sums d;
-        product.template multiply<T>(d);
+        if (FORM & BESIDE)
+            product.template multiply<T>(d, pending);
+        else
+            product.template multiply<T>(d);
         int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
+        pending.finish();
         product.begin_epilogue();
         if (IS_APPLIED)
             stage_applied<T>(d, staged, p, tile);
@@ -122,11 +203,15 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
         else
             stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
         product.sync_half();
-        if (!IS_APPLIED && p.act == TW_ACT_RELU2)
+        if ((FORM & BESIDE) && p.of.is_ahead && row + HALF_ROWS <= p.rows &&
+            (tile + 1) * TWP_TILE <= p.out.cols)
+            pending.open(staged, row, tile);
+        else if (!IS_APPLIED && p.act == TW_ACT_RELU2)
             pack_half<TW_ACT_RELU2, T, FORM>(p, staged, row, tile);
         else
             pack_half<APPLIED, T, FORM>(p, staged, row, tile);
     }
+    pending.finish();
 }
 
 template <enum tw_dtype T, bool IS_APPLIED, int FORM = TW_PACK_MMA_FORM> enum tw_status
@@ -148,6 +233,10 @@ enum tw_status launch_form(const struct twp_device *device, PackParams &p, int f
         return launch<TW_BF16, false, 0>(device, p, stream, err);
     case GROUPS:
         return launch<TW_BF16, false, GROUPS>(device, p, stream, err);
+    case BESIDE:
+        return launch<TW_BF16, false, BESIDE>(device, p, stream, err);
+    case GROUPS | BESIDE:
+        return launch<TW_BF16, false, GROUPS | BESIDE>(device, p, stream, err);
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of portable pack", form);
     }
@@ -157,7 +246,8 @@ template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *d
                                                       PackParams &p, bool is_applied,
                                                       cudaStream_t stream, struct tw_error *err)
 {
-    return is_applied ? launch<T, true>(device, p, stream, err)
+    // an applied definition's activations need the registers
+    return is_applied ? launch<T, true, TW_PACK_MMA_FORM & ~BESIDE>(device, p, stream, err)
                       : launch<T, false>(device, p, stream, err);
 }
 

@@ -219,12 +219,16 @@ template <bool DUAL> struct Feed {
     }
 };
 
+/* In place of work beside a product. */
+struct Nothing {
+    __device__ void operator()(int) {}
+};
+
 /* The product of one tile after another; all threads of the block alike. */
 template <bool DUAL> struct Product {
     static constexpr int ROWS = BLOCKS_K * BLOCKS_M; // a stage's rows of blocks, 8 mma each
     static constexpr int TURN = ROWS - BLOCKS_M + 1; // from there on the next stage is read
     static constexpr int FED_ROWS = 3;               // beside which a stage is fed
-    static constexpr int LATE = 9;                   // the first of them, of three stages
     static constexpr int EARLY = 3;                  // rows from a test to its answer's use
     Raster at; // the tile
     Feed<DUAL> feed;
@@ -290,17 +294,21 @@ template <bool DUAL> struct Product {
     /* One stage's part of d. What a row of blocks needs is loaded beside the one
      * before: 16 rows of A, and B's next block along K by parts; so is the ring fed, in
      * thirds. Barriers are tested early, since an answer takes as long as 6 mma, and
-     * waited for only where they weren't over. Of two stages, the other is fed as early
-     * as it can be; of more, late, when all warps are done with it. */
-    template <enum tw_dtype T, bool IS_LAST, bool IS_OF_TWO> __device__ __forceinline__ void
-    multiply_stage(Sums &d, uint32_t (&va)[2][4], uint32_t (&vb)[2][BLOCKS_N / 2][4])
+     * waited for only where they weren't over. Of two stages, the other is fed and this
+     * one released as early as can be; of more, the one before is fed late, when all
+     * warps are done with it. beside(row): other work, a part after each row. */
+    template <enum tw_dtype T, bool IS_LAST, bool IS_OF_TWO, typename Beside>
+    __device__ __forceinline__ void multiply_stage(Sums &d, uint32_t (&va)[BLOCKS_M][4],
+                                                   uint32_t (&vb)[2][BLOCKS_N / 2][4],
+                                                   Beside &beside)
     {
-        constexpr int FED = IS_OF_TWO ? 0 : LATE, LOADS = Feed<DUAL>::LOADS;
+        constexpr int FED = IS_OF_TWO ? 0 : TURN, LOADS = Feed<DUAL>::LOADS;
+        constexpr int RELEASED = IS_OF_TWO ? ROWS - BLOCKS_M : ROWS - 2; // A is read until there
         Ring after = ring.after();
         bool is_free = false, is_full = IS_LAST;
 #pragma unroll
         for (int row = 0; row < ROWS; row++) {
-            int i = row / BLOCKS_M, m = row % BLOCKS_M, next = row + 1;
+            int i = row / BLOCKS_M, m = row % BLOCKS_M;
             if (row == FED - EARLY)
                 is_free = mma::barrier_is_over(last.empty(), last.parity ^ 1) && feed.has_stage();
             if (row == TURN - EARLY && !IS_LAST)
@@ -312,32 +320,35 @@ template <bool DUAL> struct Product {
             }
             if (row == TURN && !is_full)
                 mma::barrier_wait(after.full(), after.parity);
-            if (next < ROWS)
-                load_a(va[next % 2], ring, next / BLOCKS_M, next % BLOCKS_M);
-            else if (!IS_LAST)
+#pragma unroll
+            for (int next = row + 1; next < ROWS; next++)
+                if (row == RELEASED || (row < RELEASED && next == row + 1))
+                    load_a(va[next % BLOCKS_M], ring, next / BLOCKS_M, next % BLOCKS_M);
+            if (row == RELEASED)
+                release();
+            if (row == ROWS - 1 && !IS_LAST)
                 load_a(va[0], after, 0, 0);
             if (i + 1 < BLOCKS_K)
                 load_b(vb[(i + 1) % 2][m], ring, i + 1, m);
             else if (!IS_LAST && row >= TURN)
                 for (int n = row == TURN ? 0 : row - TURN + 1; n <= row - TURN + 1; n++)
                     load_b(vb[0][n], after, 0, n);
-            if (next == ROWS - 1)
-                release();
             if (row >= FED && row < FED + FED_ROWS)
                 feed.load(last, (row - FED) * LOADS / FED_ROWS, (row - FED + 1) * LOADS / FED_ROWS);
 #pragma unroll
             for (int n = 0; n < BLOCKS_N; n++)
-                mma::multiply<T>(d[m][n], va[row % 2], vb[i % 2][n / 2][n % 2 * 2],
+                mma::multiply<T>(d[m][n], va[m], vb[i % 2][n / 2][n % 2 * 2],
                                  vb[i % 2][n / 2][n % 2 * 2 + 1]);
             if (row == FED + FED_ROWS - 1)
                 finish_feed();
+            beside(row);
         }
         ring = after;
     }
-    template <enum tw_dtype T, bool IS_OF_TWO> __device__ __forceinline__ void
-    multiply_tile(Sums &d)
+    template <enum tw_dtype T, bool IS_OF_TWO, typename Beside> __device__ __forceinline__ void
+    multiply_tile(Sums &d, Beside &beside)
     {
-        uint32_t va[2][4], vb[2][BLOCKS_N / 2][4];
+        uint32_t va[BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
 #pragma unroll
         for (int i = 0; i < BLOCKS_M * BLOCKS_N * 4; i++)
             d[i / 4 / BLOCKS_N][i / 4 % BLOCKS_N][i % 4] = 0;
@@ -348,16 +359,19 @@ template <bool DUAL> struct Product {
             load_b(vb[0][n], ring, 0, n);
 #pragma unroll 1
         for (int step = 1; step < steps; step++)
-            multiply_stage<T, false, IS_OF_TWO>(d, va, vb);
-        multiply_stage<T, true, IS_OF_TWO>(d, va, vb);
+            multiply_stage<T, false, IS_OF_TWO>(d, va, vb, beside);
+        multiply_stage<T, true, IS_OF_TWO>(d, va, vb, beside);
     }
-    /* d = this warp's part of the tile. */
-    template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
+    /* d = this warp's part of the tile. Work beside it: with more than two stages, else
+     * it is left to the caller. */
+    template <enum tw_dtype T, typename Beside = Nothing> __device__ __forceinline__ void
+    multiply(Sums &d, Beside &&beside = Nothing())
     {
+        Nothing nothing;
         if (ring.stages == 2)
-            multiply_tile<T, true>(d);
+            multiply_tile<T, true>(d, nothing);
         else
-            multiply_tile<T, false>(d);
+            multiply_tile<T, false>(d, beside);
     }
     /* The epilogue's memory is this half's, and what the last one left in it read. */
     __device__ __forceinline__ void begin_epilogue()
