@@ -193,7 +193,7 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
             product.template multiply<T>(d, pending);
         else
             product.template multiply<T>(d);
-        int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
+        int row = product.at.row_tile() * TILE_M + half * HALF_ROWS, tile = product.at.column_tile();
         pending.finish();
         product.begin_epilogue();
         if (IS_APPLIED)

@@ -70,7 +70,6 @@ __device__ __forceinline__ int swizzled(int row, int chunk)
 struct Raster {
     int heights, columns;
     int first, within; // row tile of the group, and the number in it
-    int row_tile, column_tile;
 
     __device__ Raster(int rows, int column_tiles)
         : heights((rows + TILE_M - 1) / TILE_M), columns(column_tiles), first(0),
@@ -80,7 +79,7 @@ struct Raster {
     }
     __device__ bool has() const
     {
-        return first < heights && within < min(GROUP, heights - first) * columns;
+        return within < height() * columns;
     }
     __device__ void next()
     {
@@ -91,14 +90,15 @@ struct Raster {
     {
         for (; within >= GROUP * columns; within -= GROUP * columns)
             first += GROUP;
-        if (heights - first >= GROUP) { // without a division
-            row_tile = first + within % GROUP;
-            column_tile = within / GROUP;
-        } else if (first < heights) {
-            row_tile = first + within % (heights - first);
-            column_tile = within / (heights - first);
-        }
     }
+    __device__ int height() const { return min(GROUP, heights - first); }
+    __device__ int column_tile() const
+    {
+        if (heights - first >= GROUP) // without a division
+            return within / GROUP;
+        return within / (heights - first);
+    }
+    __device__ int row_tile() const { return first + within - column_tile() * height(); }
 };
 
 /* Place in the ring: barriers for full and for empty, then stages. */
@@ -161,7 +161,7 @@ template <bool DUAL> struct Feed {
     {
         if (!at.has())
             return {0, 0, 0, 0};
-        int row = at.row_tile * TILE_M, column = at.column_tile * (DUAL ? TILE_N / 2 : TILE_N);
+        int row = at.row_tile() * TILE_M, column = at.column_tile() * (DUAL ? TILE_N / 2 : TILE_N);
         return {row * of.a.stride * 2, column * of.b.stride * 2, rows - row, of.columns - column};
     }
     __device__ void open(const Start &tile)
