@@ -6,19 +6,28 @@
  * Shapes as in pack.cu. Grid: a block a multiprocessor, 256 threads; the ring of
  * product_mma.cuh and a staged tile of 64 KiB, which is the ring's memory where
  * a block's is less than both. After its product a half's four warps cut, round
- * and stage their sums, then pack 16 rows each, four at once (pack_groups.cuh).
+ * and stage their sums; a warp then packs 16 rows, beside the next product one a
+ * stage (Pending), or, where the tile isn't whole or the staged tile has no memory
+ * of its own, at once, four together (pack_groups.cuh).
  *
- * M 16384, K 2048, N 5632, 29 non-zeros, one H200: 0.88 - 0.93 ms, where a
- * cuBLASLt product takes 0.53 - 0.60 in a row of products; beside
- * cuBLASLt's fastest among shorter kernels 1.00 against 0.47: 0.47x, at M 65536
- * 0.46x. Of that the epilogue is 0.10 and loading 0.10; mma.sync alone needs
- * 0.53. Lost, each within 3 %: groups of 4 or 16 row tiles, four stages, twice as
- * many stages of K 32 (0.96); a stage fed at the first or the middle of its four
- * blocks (0.93, 0.90); packing two rows at once (1 %); entries straight from the
- * fragments (same time, no staged tile). Lost by more: __syncthreads in place of
- * mbarriers 0.99; packing portions beside the next product 0.95; warps that wait
- * only for the columns before theirs 0.97; a loading warp, with which 168
- * registers are left. */
+ * M 16384, K 2048, N 5632, 29 non-zeros, one H200, medians of 20 rounds beside a
+ * cuBLASLt product of 0.486 ms (M 65536: 1.89): packed after the product 0.890,
+ * 0.546x (3.55, 0.53x), where the loop before this one took 0.943, 0.51x (3.76, 0.50x).
+ * Packing beside the next product took 0.975 of the time when a stage was fed at row 9
+ * of its 16; at 13, as now, the two haven't been timed together. Of 0.910, fed at 9,
+ * loading was 0.09, the epilogue 0.08, and 0.74 was left without either; mma alone
+ * take 0.59 - 0.65 (6.0 cycles each). In the loop before, they were 58 % of a warp's
+ * time, and 29 % stood between two blocks of them: barriers' answers, the next
+ * fragments, copies, the next tile's place. With 99 KiB, thus two stages, this loop
+ * took 1.04 of that one's time before it released a stage early; not timed since.
+ * Lost: a stage fed at row 7, 9 or 11 (1.02, 1.02, 1.03); the epilogue by 16 rows in
+ * 16 KiB or 32, of three stages (1.02, 1.03) and four (1.02, 1.01); eight rows packed
+ * at once (1.00); sums of 80 x 64 and 96 x 64 a warp with that epilogue (1.02, 1.03; at
+ * M 65536 0.99, 0.985). In the loop before: stages by TMA (1.00).
+ * Lost before: groups of 4 or 16 row tiles; twice as many stages of K 32;
+ * entries straight from the fragments (same time, no staged tile); __syncthreads in
+ * place of mbarriers; warps that wait only for the columns before theirs; a loading
+ * warp, with which 168 registers are left. */
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
@@ -153,7 +162,7 @@ template <enum tw_dtype T> struct Pending {
             write_row<APPLIED>();
         count += HALF_WARPS * p.out.tiles;
         entry += HALF_WARPS * p.out.tiles * p.out.slots;
-        chunk = (chunk ^ 64) + HALF_WARPS * ROW_BYTES; // rows 4 on of 8: the swizzle's upper bit
+        chunk = (chunk ^ 64) + HALF_WARPS * ROW_BYTES; // the swizzle's upper bit
         left--;
     }
     __device__ __forceinline__ void operator()(int row)
@@ -193,7 +202,8 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
             product.template multiply<T>(d, pending);
         else
             product.template multiply<T>(d);
-        int row = product.at.row_tile() * TILE_M + half * HALF_ROWS, tile = product.at.column_tile();
+        int row = product.at.row_tile() * TILE_M + half * HALF_ROWS;
+        int tile = product.at.column_tile();
         pending.finish();
         product.begin_epilogue();
         if (IS_APPLIED)
