@@ -340,58 +340,6 @@ START_TEST(a_row_is_free_of_its_place)
 }
 END_TEST
 
-/* ---- forms of the products: the same bits ---- */
-
-static const int portable_forms[] = {64, 80, 96, 112};
-static const struct {
-    int64_t rows, d, f;
-    float shift;
-} form_shapes[] = {{600, 264, 600, 30}, {257, 520, 512, 60}, {131, 72, 768, 8}};
-#define FORM_SHAPES ((int)(sizeof form_shapes / sizeof form_shapes[0]))
-
-static struct cuda_case form_case(int i, enum tw_ffn_path path)
-{
-    return (struct cuda_case){.rows = form_shapes[i].rows,
-                              .d = form_shapes[i].d,
-                              .f = form_shapes[i].f,
-                              .shift = form_shapes[i].shift,
-                              .act = "relu",
-                              .is_gated = true,
-                              .row_limit = -1,
-                              .skip_every = 9,
-                              .path = path};
-}
-
-/* The case's first form is checked; the others are compared with it. */
-static void same_in_forms(struct cuda_case *c, int *form, const int *forms,
-                          int count)
-{
-    case_make(c);
-    check_all(c);
-    size_t n = (size_t)(c->rows * c->d), rows = (size_t)c->rows;
-    uint16_t *first = own(c, n, 2);
-    float *l1 = own(c, rows, sizeof *l1);
-    memcpy(first, c->y_bits, n * 2);
-    memcpy(l1, c->obs.l1, rows * sizeof *l1);
-    for (int i = 0; i < count; i++) {
-        *form = forms[i];
-        check_all(c);
-        ck_assert_mem_eq(first, c->y_bits, n * 2);
-        ck_assert_mem_eq(l1, c->obs.l1, rows * sizeof *l1);
-    }
-    case_fini(c);
-}
-
-START_TEST(every_form_of_pack)
-{
-    if (the_device.path != TW_CUDA_PORTABLE || is_left_out(_i, FORM_SHAPES))
-        return;
-    struct cuda_case c = form_case(_i, TW_FFN_TWELL);
-    same_in_forms(&c, &c.pack_form, portable_forms,
-                  sizeof portable_forms / sizeof portable_forms[0]);
-}
-END_TEST
-
 START_TEST(what_is_too_many_is_left_to_the_second_pass)
 {
     static const char *const names[] = {"abs:1", "topk:2", "abs:2", "abs:1",
@@ -433,9 +381,6 @@ static Suite *dense_suite(const char *path)
     tcase_add_loop_test(tc, runs_are_equal_whatever_is_counted, 0, 2 * KINDS);
     tcase_add_loop_test(tc, a_row_is_free_of_its_place, 0, 2 * KINDS);
     tcase_add_test(tc, what_is_too_many_is_left_to_the_second_pass);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("forms");
-    tcase_add_loop_test(tc, every_form_of_pack, 0, FORM_SHAPES);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -290,8 +290,7 @@ static enum tw_status run_pack(const struct tw_ffn *ffn,
         .k = ffn->d,
         .activation = ffn->desc.activation,
         .out = call->work.packed,
-        .apply = ffn->is_applied ? &ffn->apply : NULL,
-        .form = ffn->pack_form};
+        .apply = ffn->is_applied ? &ffn->apply : NULL};
     return tw_launch_pack(device, &args, stream, err);
 }
 

@@ -38,7 +38,6 @@ struct CUstream_st; /* cudaStream_t points to it */
 #define TWP_ROUTE_ROWS 64  /* rows that one block of route looks at */
 #define TWP_PART       128 /* columns that one partial l1 sums */
 #define TWP_HISTOGRAM  (65 + 129 + 257)
-#define TWP_FORM       64 /* in a `form`: that form, not the default */
 #define TWP_DEFS       4 /* definitions that one call counts, at most */
 
 /* A definition of "active": hidden, gate, abs or gate-abs, the last two where
@@ -150,8 +149,6 @@ struct twp_pack_args {
     struct twp_packed out;
     const struct twp_def *apply; /* a gate-abs: what isn't active is 0, and the
                                   * pattern is what is; or NULL */
-    int form; /* of the portable path; 0: the fastest known; else TWP_FORM and
-               * one of its own */
 };
 
 TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,

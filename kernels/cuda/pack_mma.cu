@@ -40,13 +40,6 @@ namespace
 using namespace product_mma;
 using namespace packing;
 
-/* Forms, or'ed; same results: rows are packed in groups (pack_groups.cuh), or beside
- * the next product where the tile is whole and has memory of its own. */
-enum Form { GROUPS = 16, BESIDE = 32 };
-#ifndef TW_PACK_MMA_FORM
-#define TW_PACK_MMA_FORM (GROUPS | BESIDE)
-#endif
-
 constexpr int AT_ONCE = 4; // rows that a warp packs
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
@@ -100,12 +93,12 @@ stage_applied(const Sums &d, uint32_t staged, const PackParams &p, int tile)
 }
 
 /* A half's 16 rows of this warp, or 4 of its 16 groups. */
-template <int ACT, enum tw_dtype T, int FORM> __device__ __forceinline__ void
+template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
 pack_half(const PackParams &p, uint32_t staged, int row, int tile)
 {
     int rows = min(HALF_ROWS, p.rows - row), columns = p.out.cols - tile * TWP_TILE;
     int warp = threadIdx.x / 32 % HALF_WARPS;
-    if ((FORM & GROUPS) && rows == HALF_ROWS && columns >= TWP_TILE)
+    if (rows == HALF_ROWS && columns >= TWP_TILE)
         pack_groups<ACT, T, HALF_WARPS>(p.out, staged, row, tile, warp);
     else
         pack_tile<ACT, T, HALF_WARPS, AT_ONCE>(p.out, staged, row, rows, tile,
@@ -187,7 +180,7 @@ template <enum tw_dtype T> struct Pending {
 };
 static_assert(HALF_WARPS == 4, "Pending's step from row to row");
 
-template <enum tw_dtype T, bool IS_APPLIED, int FORM> __global__ void
+template <enum tw_dtype T, bool IS_APPLIED> __global__ void
 __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
 {
     TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
@@ -198,10 +191,10 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
     Pending<T> pending(p);
     for (; product.at.has(); product.next()) {
         Sums d;
-        if (FORM & BESIDE)
-            product.template multiply<T>(d, pending);
-        else
+        if constexpr (IS_APPLIED) // whose activations need the registers
             product.template multiply<T>(d);
+        else
+            product.template multiply<T>(d, pending);
         int row = product.at.row_tile() * TILE_M + half * HALF_ROWS;
         int tile = product.at.column_tile();
         pending.finish();
@@ -213,51 +206,32 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
         else
             stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
         product.sync_half();
-        if ((FORM & BESIDE) && p.of.is_ahead && row + HALF_ROWS <= p.rows &&
+        if (!IS_APPLIED && p.of.is_ahead && row + HALF_ROWS <= p.rows &&
             (tile + 1) * TWP_TILE <= p.out.cols)
             pending.open(staged, row, tile);
         else if (!IS_APPLIED && p.act == TW_ACT_RELU2)
-            pack_half<TW_ACT_RELU2, T, FORM>(p, staged, row, tile);
+            pack_half<TW_ACT_RELU2, T>(p, staged, row, tile);
         else
-            pack_half<APPLIED, T, FORM>(p, staged, row, tile);
+            pack_half<APPLIED, T>(p, staged, row, tile);
     }
     pending.finish();
 }
 
-template <enum tw_dtype T, bool IS_APPLIED, int FORM = TW_PACK_MMA_FORM> enum tw_status
+template <enum tw_dtype T, bool IS_APPLIED> enum tw_status
 launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
-    cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED, FORM>,
+    cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED, FORM>,
+    return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED>,
                                 device->multiprocessors, THREADS, bytes, stream, err, p);
-}
-
-/* bf16 without an applied definition in every form, for the program that times them. */
-enum tw_status launch_form(const struct twp_device *device, PackParams &p, int form,
-                           cudaStream_t stream, struct tw_error *err)
-{
-    switch (form) {
-    case 0:
-        return launch<TW_BF16, false, 0>(device, p, stream, err);
-    case GROUPS:
-        return launch<TW_BF16, false, GROUPS>(device, p, stream, err);
-    case BESIDE:
-        return launch<TW_BF16, false, BESIDE>(device, p, stream, err);
-    case GROUPS | BESIDE:
-        return launch<TW_BF16, false, GROUPS | BESIDE>(device, p, stream, err);
-    default:
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of portable pack", form);
-    }
 }
 
 template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *device,
                                                       PackParams &p, bool is_applied,
                                                       cudaStream_t stream, struct tw_error *err)
 {
-    // an applied definition's activations need the registers
-    return is_applied ? launch<T, true, TW_PACK_MMA_FORM & ~BESIDE>(device, p, stream, err)
+    return is_applied ? launch<T, true>(device, p, stream, err)
                       : launch<T, false>(device, p, stream, err);
 }
 
@@ -278,8 +252,6 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
                     args->activation.arg,
                     args->out,
                     is_applied ? args->apply->threshold : 0};
-    if (args->form && args->type == TW_BF16 && !is_applied)
-        return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)
                                 : launch_type<TW_BF16>(device, p, is_applied, stream, err);
 }
