@@ -1,8 +1,11 @@
 /* What becomes of a tile of logits in head_product.cu: in a multiplying thread's
  * registers z, of two rows 64 columns each, then
  *
- *   max and sum of e^(z - max) over the tile's columns, per row; the next token's z;
- *   the z of wanted rows
+ *   power and sum of 2^(z log2 e - power) over the tile's columns, per row; the next
+ *   token's z; the z of wanted rows
+ *
+ * where power is a whole number near z log2 e of the row's greatest z: so 2^t is of a
+ * product and sum rounded once, and joining two such sums shifts their exponents.
  *
  * A thread's value d[4 j + 2 i + e] stands in its row 8 i and column 8 j + e. A row's
  * sums run in one order, whichever thread it falls to: four lanes hold a row, each has
@@ -17,14 +20,16 @@
 namespace head {
 
 using namespace product;
-using loss_tail::LOG2_E;
+constexpr float LOG2_E = loss_tail::LOG2_E, LN_2 = 0.693147181f;
 
 /* z is the logit; scale logit + bias; or that within the soft cap. */
 enum Kind { PLAIN, SCALED, CAPPED };
 
-/* Beside product.cuh's forms: a quarter of the powers by multiplications, which the
- * units of exponentials, 16 a clock, would take longer for. */
-constexpr int POLYNOMIAL = 16;
+/* Beside product.cuh's forms. POLYNOMIAL: a quarter of the powers by multiplications,
+ * which the units of exponentials, 16 a clock, would take longer for. SAMPLED: the
+ * greatest of an eighth of a row's columns will do, but where the others are far
+ * beyond. */
+constexpr int POLYNOMIAL = 16, SAMPLED = 32;
 
 struct Params {
     CUtensorMap x, w;
@@ -35,7 +40,7 @@ struct Params {
     const int32_t *token, *position, *wanted;
     int batch_rows, n_wanted;
     float *kept;  // [n_wanted][vocab]
-    float2 *part; // [tiles][rows] max, sum
+    float2 *part; // [tiles][rows] power, sum
     float *goal;  // [rows], z of the next token
 };
 
@@ -75,28 +80,51 @@ __device__ __forceinline__ void make_z(float (&d)[128], const Params &p, const P
             d[v] = -INFINITY;
 }
 
-/* The greatest of each row over its four lanes; NaN is passed over. */
-__device__ __forceinline__ void find_max(float (&max)[2], const float (&d)[128])
+/* sum 2^power. power -Inf: nothing but -Inf seen; NaN goes into the sum. */
+struct Sum {
+    float power, sum;
+};
+
+__device__ __forceinline__ Sum joined(const Sum &a, const Sum &b)
+{
+    float power = fmaxf(a.power, b.power);
+    if (power == -INFINITY)
+        return {power, a.sum + b.sum};
+    return {power, a.sum * exp2f(a.power - power) + b.sum * exp2f(b.power - power)};
+}
+
+__device__ __forceinline__ float loss_of(const Sum &s, float goal)
+{
+    return fmaf(LN_2, fmaf(-goal, LOG2_E, s.power), logf(s.sum));
+}
+
+/* Powers from the greatest of each row over its four lanes, of every STEP-th block of
+ * 8 columns and of its even ones alone where STEP > 1; NaN is passed over. */
+template <int STEP>
+__device__ __forceinline__ void find_powers(float (&power)[2], const float (&d)[128])
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        float even = d[2 * i], odd = d[2 * i + 1];
+        float even = -INFINITY, odd = -INFINITY;
 #pragma unroll
-        for (int j = 1; j < TILE_N / 8; j++) {
+        for (int j = 0; j < TILE_N / 8; j += STEP) {
             even = fmaxf(even, d[4 * j + 2 * i]);
-            odd = fmaxf(odd, d[4 * j + 2 * i + 1]);
+            odd = STEP == 1 ? fmaxf(odd, d[4 * j + 2 * i + 1]) : odd;
         }
-        max[i] = fmaxf(even, odd);
+        power[i] = fmaxf(even, odd);
     }
 #pragma unroll
     for (int step = 1; step < 4; step *= 2)
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            max[i] = fmaxf(max[i], __shfl_xor_sync(common::FULL_WARP, max[i], step));
+            power[i] = fmaxf(power[i], __shfl_xor_sync(common::FULL_WARP, power[i], step));
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        power[i] = rintf(power[i] * LOG2_E);
 }
 
-/* sum + 2^t, t <= 0: within 2e-7 of the power, of which below 2^-126 that is left;
- * NaN stays. t's whole part goes to the exponent of a factor. */
+/* sum + 2^t: within 2e-7 of the power, of which below 2^-126 that is left; NaN stays.
+ * t's whole part, up to 127, goes to the exponent of a factor. */
 __device__ __forceinline__ float add_power(float sum, float t)
 {
     constexpr float ROUND = 12582912.0f; // 1.5 2^23
@@ -113,7 +141,7 @@ __device__ __forceinline__ float add_power(float sum, float t)
 
 template <int FORM>
 __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128],
-                                           const float (&max)[2])
+                                           const float (&power)[2])
 {
     float part[2][2] = {};
 #pragma unroll
@@ -122,9 +150,10 @@ __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                float t = (d[4 * j + 2 * i + e] - max[i]) * LOG2_E;
+                float t = fmaf(d[4 * j + 2 * i + e], LOG2_E, -power[i]);
                 if ((FORM & POLYNOMIAL) && j % 4 == 3)
-                    part[i][e] = add_power(part[i][e], t);
+                    part[i][e] =
+                        add_power(part[i][e], FORM & SAMPLED ? fminf(t, 127.0f) : t);
                 else
                     part[i][e] += hopper::exp2_ftz(t);
             }
@@ -136,6 +165,48 @@ __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128
 #pragma unroll
         for (int i = 0; i < 2; i++)
             sum[i] += __shfl_xor_sync(common::FULL_WARP, sum[i], step);
+}
+
+/* Of all columns. */
+template <int FORM>
+__device__ __forceinline__ void sum_all(Sum (&out)[2], const float (&d)[128])
+{
+    float power[2], sum[2];
+    find_powers<1>(power, d);
+    const float from[2] = {power[0] == -INFINITY ? 0 : power[0],
+                           power[1] == -INFINITY ? 0 : power[1]};
+    sum_powers<FORM>(sum, d, from);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        out[i] = {power[i], sum[i]};
+}
+
+/* From a sample's power. A sum within these bounds has lost nothing, and none joins
+ * another whose power is so far above that it vanishes while it is the greater. */
+template <int FORM>
+__device__ __forceinline__ void sum_sampled(Sum (&out)[2], const float (&d)[128])
+{
+    constexpr float LEAST = 0x1p-20f, MOST = 0x1p64f;
+    float power[2], sum[2];
+    bool is_good = true;
+    find_powers<4>(power, d);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        power[i] = fabsf(power[i]) < INFINITY ? power[i] : 0.0f;
+    sum_powers<FORM>(sum, d, power);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        out[i] = {power[i], sum[i]};
+        is_good = is_good && sum[i] >= LEAST && sum[i] <= MOST;
+    }
+    if (__all_sync(common::FULL_WARP, is_good))
+        return;
+    Sum all[2];
+    sum_all<NO_FORM>(all, d);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (!(sum[i] >= LEAST && sum[i] <= MOST)) // this row's alone
+            out[i] = all[i];
 }
 
 /* The next tokens of a thread's two rows, -1 where there is none. */
@@ -193,16 +264,17 @@ __device__ __forceinline__ void finish_half(float (&d)[128], const Params &p, in
 {
     Place at(first_row, column_tile);
     int next[2];
-    float max[2], sum[2];
+    Sum sum[2];
     find_next(next, p, at);
     make_z<KIND>(d, p, at);
-    find_max(max, d);
-    const float from[2] = {max[0] == -INFINITY ? 0 : max[0], max[1] == -INFINITY ? 0 : max[1]};
-    sum_powers<FORM>(sum, d, from);
+    if (FORM & SAMPLED)
+        sum_sampled<FORM>(sum, d);
+    else
+        sum_all<FORM>(sum, d);
     int mine = threadIdx.x % 4, row = at.row + 8 * mine;
     if (mine < 2 && row < p.rows)
         p.part[(int64_t)at.tile * p.rows + row] =
-            mine ? make_float2(max[1], sum[1]) : make_float2(max[0], sum[0]);
+            mine ? make_float2(sum[1].power, sum[1].sum) : make_float2(sum[0].power, sum[0].sum);
     write_goals(d, next, p, at);
     if (p.n_wanted > 0)
         keep_wanted(d, p, at);

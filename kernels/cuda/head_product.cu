@@ -8,7 +8,7 @@
  * a row and tile of 256 columns, written and read once. Grid: one cluster of two
  * blocks for every two multiprocessors; 384 threads; 4 stages of 48 KiB.
  *
- * head_kernel leaves each row's maximum and sum of exponentials over a tile's columns
+ * head_kernel leaves each row's sum of exponentials over a tile's columns
  * (head_epilogue.cuh); join_kernel joins a row's, in the order of the tiles by slices
  * of eight. Nothing of that depends on the other rows. A tile's 32,768 exponentials are
  * 2,048 clocks of a multiprocessor, beside some 33,000 of its products at k 2048. */
@@ -17,7 +17,6 @@
 namespace {
 
 using namespace head;
-using loss_tail::Tail;
 
 constexpr int STAGES = 4;
 constexpr int LOW = 40, HIGH = 232; // registers: nothing is left to the spare warps
@@ -86,24 +85,24 @@ struct JoinParams {
 
 __global__ void __launch_bounds__(JOINED *SLICES) join_kernel(const JoinParams p)
 {
-    __shared__ Tail slices[SLICES][JOINED];
+    __shared__ Sum slices[SLICES][JOINED];
     common::wait_for_last();
     int place = threadIdx.x % JOINED, slice = threadIdx.x / JOINED;
     int row = blockIdx.x * JOINED + place;
-    Tail t = {-INFINITY, 0};
+    Sum s = {-INFINITY, 0};
 #pragma unroll 4
     for (int tile = slice; row < p.rows && tile < p.tiles; tile += SLICES) {
         float2 part = p.part[(int64_t)tile * p.rows + row];
-        t = loss_tail::joined(t, {part.x, part.y});
+        s = joined(s, {part.x, part.y});
     }
-    slices[slice][place] = t;
+    slices[slice][place] = s;
     __syncthreads();
     if (slice > 0 || row >= p.rows)
         return;
     for (int i = 1; i < SLICES; i++)
-        t = loss_tail::joined(t, slices[i][place]);
+        s = joined(s, slices[i][place]);
     bool is_last = loss_tail::is_last(p.position, p.batch_rows, p.first_row + row);
-    p.nll[row] = is_last ? NAN : loss_tail::loss_of(t, p.goal[row]);
+    p.nll[row] = is_last ? NAN : loss_of(s, p.goal[row]);
 }
 
 template <enum tw_dtype T, Kind KIND, int FORM = TW_HEAD_FORM>
@@ -132,6 +131,9 @@ enum tw_status launch_form(const struct twp_device *device, const Params &p, int
         FORM(LEAN | POLYNOMIAL);
         FORM(LEAN | LEAD | POLYNOMIAL);
         FORM(LEAN | LEAD_2 | POLYNOMIAL);
+        FORM(LEAN | SAMPLED);
+        FORM(LEAN | LEAD_2 | SAMPLED);
+        FORM(LEAN | LEAD_2 | SAMPLED | POLYNOMIAL);
 #undef FORM
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of head", form);

@@ -54,11 +54,6 @@ __device__ __forceinline__ bool is_last(const int32_t *position, int batch_rows,
     return row + 1 >= batch_rows || position[row + 1] == 0;
 }
 
-__device__ __forceinline__ float loss_of(const Tail &t, float goal)
-{
-    return logf(t.sum) + (t.max - goal);
-}
-
 } // namespace loss_tail
 
 #endif
