@@ -407,6 +407,16 @@ static void fused_turned(struct fused *turned, const struct fused *f, int shape,
     fused_set(turned);
 }
 
+/* Every seventh row has one logit far above all. */
+static void make_peaks(struct fused *f)
+{
+    for (int32_t r = 0; r < f->loss.rows.on_device.rows; r++)
+        f->x[(r + 1) * f->k - 1] = r % 7 == 3 ? 64 : 0;
+    for (int32_t c = 0; c < f->loss.vocab; c++)
+        f->w[(c + 1) * f->k - 1] = c == 9 ? 4 : 0;
+    fused_set(f);
+}
+
 /* Equal bits in every run and form, for fewer rows at once, for rows elsewhere,
  * and where no z is kept. */
 START_TEST(a_loss_of_products_is_its_own)
@@ -415,6 +425,7 @@ START_TEST(a_loss_of_products_is_its_own)
     int head = _i % COUNT(heads);
     struct fused f, turned;
     fused_init(&f, 5, head, types[_i / COUNT(heads) % 2]);
+    make_peaks(&f);
     fused_turned(&turned, &f, 5, head);
     const struct fix_batch *fix = &f.loss.rows.fix;
     size_t rows = (size_t)fix->batch.rows;
@@ -461,27 +472,27 @@ START_TEST(loss_of_products_by_form)
 }
 END_TEST
 
-/* Row r's column k - 1 - r is `size`, which no other row has, and the word's
- * there +-size: its logit is far from the others, or +-Inf. */
-static void make_far(struct fused *f, int32_t r, int32_t word, float size,
-                     float sign)
+/* The row's column k - 1 - i is `size`, which is 0 in the others, and the
+ * word's there +-size: its logit is far from the others, or +-Inf. */
+static void make_far(struct fused *f, int i, int32_t row, int32_t word,
+                     float size, float sign)
 {
-    int32_t at = f->k - 1 - r;
-    f->x[r * f->k + at] = size;
+    int32_t at = f->k - 1 - i;
+    f->x[row * f->k + at] = size;
     f->w[word * f->k + at] = sign * size;
 }
 
-#define ODD_ROWS 8
-#define HUGE_X   0x1p127f
+#define ODD    8 /* columns */
+#define HUGE_X 0x1p127f
 
 /* -Inf is a token that can't come; what isn't a number makes a loss none. Rows
- * 0 to 4 have such, 5 one logit far above the others of its tile, 6 a tile far
- * above and a target far below. */
+ * 0 to 4 have such; elsewhere 20 has one logit far above the others of its
+ * tile, 40 a tile far above and a target far below. */
 static void make_odd(struct fused *f)
 {
     int32_t rows = f->loss.rows.on_device.rows, vocab = f->loss.vocab, k = f->k;
     const int32_t *token = f->loss.rows.fix.batch.token;
-    for (int32_t i = 0; i < ODD_ROWS; i++) {
+    for (int32_t i = 0; i < ODD; i++) {
         for (int32_t r = 0; r < rows; r++)
             f->x[r * k + k - 1 - i] = 0;
         for (int32_t c = 0; c < vocab; c++)
@@ -489,18 +500,18 @@ static void make_odd(struct fused *f)
     }
     for (int32_t c = 0; c < vocab; c++)
         if (c != token[1] && c != vocab - 2)
-            make_far(f, 0, c, HUGE_X, -1);
-    make_far(f, 1, token[2], HUGE_X, -1);
-    make_far(f, 2, vocab - 3, HUGE_X, 1); /* and NaN by Inf - Inf */
-    f->x[2 * k + k - ODD_ROWS] = HUGE_X;
-    f->w[(vocab - 3) * k + k - ODD_ROWS] = -HUGE_X;
-    make_far(f, 3, 5, HUGE_X, 1);
+            make_far(f, 0, 0, c, HUGE_X, -1);
+    make_far(f, 1, 1, token[2], HUGE_X, -1);
+    make_far(f, 2, 2, vocab - 3, HUGE_X, 1); /* and NaN by Inf - Inf */
+    f->x[2 * k + k - ODD] = HUGE_X;
+    f->w[(vocab - 3) * k + k - ODD] = -HUGE_X;
+    make_far(f, 3, 3, 5, HUGE_X, 1);
     for (int32_t c = 0; c < vocab; c++)
-        make_far(f, 4, c, HUGE_X, -1);
-    make_far(f, 5, 9, 16, 1);
+        make_far(f, 4, 4, c, HUGE_X, -1);
+    make_far(f, 5, 20, 9, 16, 1);
     for (int32_t c = 256; c < 512; c++)
-        make_far(f, 6, c, 32, 1);
-    make_far(f, 6, token[7], 32, -1);
+        make_far(f, 6, 40, c, 32, 1);
+    make_far(f, 6, 40, token[41], 32, -1);
     fused_set(f);
 }
 

@@ -23,7 +23,7 @@ constexpr int LOW = 40, HIGH = 232; // registers: nothing is left to the spare w
 static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 
 #ifndef TW_HEAD_FORM
-#define TW_HEAD_FORM (LEAN | LEAD_2)
+#define TW_HEAD_FORM (LEAN | SAMPLED)
 #endif
 
 __device__ __forceinline__ void load_tiles(const Params &p, const Smem<STAGES> &smem, Schedule<> at)
