@@ -20,7 +20,7 @@ namespace {
 constexpr int K = 2048, VOCAB = 49152, AT_ONCE = 2048, COLS = 4096;
 constexpr int DRAWN = 8192; // rows, repeated
 // bits: product.cuh (1, 2 lead, 8 lean); 16 polynomial, 32 sampled
-const int forms_of_head[] = {72, 73, 74, 88, 89, 90, 104, 106, 122};
+const int forms_of_head[] = {72, 73, 74, 88, 90, 104, 105, 106, 120, 121, 122};
 
 struct Case {
     int m;

@@ -93,9 +93,11 @@ __device__ __forceinline__ Sum joined(const Sum &a, const Sum &b)
     return {power, a.sum * exp2f(a.power - power) + b.sum * exp2f(b.power - power)};
 }
 
+/* Not below 0, where only rounding could take it. */
 __device__ __forceinline__ float loss_of(const Sum &s, float goal)
 {
-    return fmaf(LN_2, fmaf(-goal, LOG2_E, s.power), logf(s.sum));
+    float loss = fmaf(LN_2, fmaf(-goal, LOG2_E, s.power), logf(s.sum));
+    return loss < 0 ? 0 : loss;
 }
 
 /* Powers from the greatest of each row over its four lanes, of every STEP-th block of
@@ -151,7 +153,7 @@ __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 float t = fmaf(d[4 * j + 2 * i + e], LOG2_E, -power[i]);
-                if ((FORM & POLYNOMIAL) && j % 4 == 3)
+                if ((FORM & POLYNOMIAL) && j % 2 == 1 && e == 1)
                     part[i][e] =
                         add_power(part[i][e], FORM & SAMPLED ? fminf(t, 127.0f) : t);
                 else
@@ -209,25 +211,35 @@ __device__ __forceinline__ void sum_sampled(Sum (&out)[2], const float (&d)[128]
             out[i] = all[i];
 }
 
-/* The next tokens of a thread's two rows, -1 where there is none. */
-__device__ __forceinline__ void find_next(int (&next)[2], const Params &p, const Place &at)
-{
+/* The next tokens of a thread's two rows, -1 where there is none. Loads that nothing
+ * waits for until they are asked for. */
+struct Next {
+    int token[2], position[2];
+
+    __device__ Next(const Params &p, const Place &at)
+    {
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        int row = p.first_row + at.row + 8 * i;
-        bool has_next = at.row + 8 * i < p.rows &&
-                        !loss_tail::is_last(p.position, p.batch_rows, row);
-        next[i] = has_next ? p.token[row + 1] : -1;
+        for (int i = 0; i < 2; i++) {
+            int row = min(p.first_row + at.row + 8 * i + 1, p.batch_rows - 1);
+            token[i] = p.token[row];
+            position[i] = p.position[row];
+        }
     }
-}
+    __device__ int of(int i, const Params &p, const Place &at) const
+    {
+        int row = at.row + 8 * i;
+        bool is_in = row < p.rows && p.first_row + row + 1 < p.batch_rows;
+        return is_in && position[i] != 0 ? token[i] : -1;
+    }
+};
 
 /* Its z, by the one thread of all that has it. */
-__device__ __forceinline__ void write_goals(const float (&d)[128], const int (&next)[2],
+__device__ __forceinline__ void write_goals(const float (&d)[128], const Next &next,
                                             const Params &p, const Place &at)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        int column = next[i] - at.column;
+        int column = next.of(i, p, at) - at.column;
         if (column < 0 || column >= TILE_N || column % 8 > 1)
             continue;
         float goal = 0;
@@ -263,9 +275,8 @@ __device__ __forceinline__ void finish_half(float (&d)[128], const Params &p, in
                                             int column_tile)
 {
     Place at(first_row, column_tile);
-    int next[2];
+    const Next next(p, at);
     Sum sum[2];
-    find_next(next, p, at);
     make_z<KIND>(d, p, at);
     if (FORM & SAMPLED)
         sum_sampled<FORM>(sum, d);

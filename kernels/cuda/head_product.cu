@@ -129,10 +129,12 @@ enum tw_status launch_form(const struct twp_device *device, const Params &p, int
         FORM(LEAN | LEAD);
         FORM(LEAN | LEAD_2);
         FORM(LEAN | POLYNOMIAL);
-        FORM(LEAN | LEAD | POLYNOMIAL);
         FORM(LEAN | LEAD_2 | POLYNOMIAL);
         FORM(LEAN | SAMPLED);
+        FORM(LEAN | LEAD | SAMPLED);
         FORM(LEAN | LEAD_2 | SAMPLED);
+        FORM(LEAN | SAMPLED | POLYNOMIAL);
+        FORM(LEAN | LEAD | SAMPLED | POLYNOMIAL);
         FORM(LEAN | LEAD_2 | SAMPLED | POLYNOMIAL);
 #undef FORM
     default:
