@@ -56,6 +56,13 @@ tw_profile_create(const struct tw_profile_config *config,
 /* NULL is allowed. */
 void tw_profile_destroy(struct tw_profile *profile);
 
+/* The same counts, as they are now, in *copy: a new profile where it is NULL,
+ * else one that an earlier call made of `from`. Returns TW_OK, or TW_ERR_NOMEM
+ * with *copy still to be destroyed, if it isn't NULL. */
+TW_MUST_USE enum tw_status tw_profile_copy(const struct tw_profile *from,
+                                           struct tw_profile **copy,
+                                           struct tw_error *err);
+
 /* Adds one batch: obs[layers] of the same rows, width, probes and experts;
  * head only with_loss (else NULL or ignored). Batches may come in any order,
  * each sequence once and whole. Nothing is kept of the arguments.

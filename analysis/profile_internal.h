@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "analysis/profile.h"
 
@@ -193,6 +194,10 @@ TW_MUST_USE enum tw_status twp_tokens_sum_even(struct tw_profile *p,
                                                const struct tw_batch *batch,
                                                const struct tw_layer_obs *obs,
                                                struct tw_error *err);
+
+/* Values of a row for tw_store_put_rows. */
+#define TWP_FILL(row, ...) \
+    memcpy(row, (int64_t[]){__VA_ARGS__}, sizeof(int64_t[]){__VA_ARGS__})
 
 /* save_layer.c, save_total.c: parts of a save. clock NULL: not the end yet. */
 struct tw_store;

@@ -62,30 +62,56 @@ static enum tw_status save_classes(const struct twp_save *save, int def,
     return status;
 }
 
-static enum tw_status save_positions(const struct twp_save *save, int def,
-                                     int layer)
+/* Rows of one layer under one definition, made as the store asks for them. */
+struct rows {
+    const struct twp_save *save;
+    const struct twp_probe *probe;
+    int def, layer;
+    int64_t at; /* the next row's position, token, neuron or nnz */
+};
+
+static bool next_position(void *arg, int64_t *row)
 {
-    const struct twp_cell *cell = twp_probe(save->p, def, layer)->position;
-    enum tw_status status = TW_OK;
-    for (int64_t i = 0; i < save->p->positions && !status; i++)
-        if (save->p->position_count[i])
-            status = PUT(save, TW_TABLE_LAYER_POSITION, def, layer, i,
-                         save->p->position_count[i], (int64_t)cell[i].sum,
-                         minimum(&cell[i]), cell[i].max);
-    return status;
+    struct rows *r = arg;
+    const struct tw_profile *p = r->save->p;
+    while (r->at < p->positions && !p->position_count[r->at])
+        r->at++;
+    if (r->at == p->positions)
+        return false;
+    const struct twp_cell *cell = &r->probe->position[r->at];
+    TWP_FILL(row, r->save->run, r->def, r->layer, r->at,
+             p->position_count[r->at], (int64_t)cell->sum, minimum(cell),
+             cell->max);
+    r->at++;
+    return true;
 }
 
-static enum tw_status save_tokens(const struct twp_save *save, int def,
-                                  int layer)
+static bool next_token(void *arg, int64_t *row)
 {
-    const struct twp_cell *cell = twp_probe(save->p, def, layer)->token;
-    enum tw_status status = TW_OK;
-    for (int64_t t = 0; t < save->p->config.vocab && !status; t++)
-        if (save->p->token[t].count)
-            status = PUT(save, TW_TABLE_LAYER_TOKEN, def, layer, t,
-                         save->p->token[t].count, (int64_t)cell[t].sum,
-                         minimum(&cell[t]), cell[t].max);
-    return status;
+    struct rows *r = arg;
+    const struct tw_profile *p = r->save->p;
+    while (r->at < p->config.vocab && !p->token[r->at].count)
+        r->at++;
+    if (r->at == p->config.vocab)
+        return false;
+    const struct twp_cell *cell = &r->probe->token[r->at];
+    TWP_FILL(row, r->save->run, r->def, r->layer, r->at, p->token[r->at].count,
+             (int64_t)cell->sum, minimum(cell), cell->max);
+    r->at++;
+    return true;
+}
+
+static bool next_histogram(void *arg, int64_t *row)
+{
+    struct rows *r = arg;
+    int64_t width = r->save->p->config.width;
+    while (r->at <= width && !r->probe->hist[r->at])
+        r->at++;
+    if (r->at > width)
+        return false;
+    TWP_FILL(row, r->save->run, r->def, r->layer, r->at, r->probe->hist[r->at]);
+    r->at++;
+    return true;
 }
 
 static int64_t bits_of(double real)
@@ -95,56 +121,52 @@ static int64_t bits_of(double real)
     return bits;
 }
 
-static enum tw_status save_neuron(const struct twp_save *save, int def,
-                                  int layer, int64_t n)
+static bool next_neuron(void *arg, int64_t *row)
 {
+    struct rows *r = arg;
+    const struct twp_save *save = r->save;
     const struct tw_profile_config *c = &save->p->config;
-    const struct twp_layer *l = &save->p->layer[layer];
-    const struct twp_probe *probe = twp_probe(save->p, def, layer);
-    int64_t fired = probe->fired[n];
+    const struct twp_layer *l = &save->p->layer[r->layer];
+    int64_t n = r->at++;
+    if (n == c->width)
+        return false;
+    int64_t fired = r->probe->fired[n], expert = n / (c->width / c->experts);
     struct twp_place none = {TW_NULL, TW_NULL};
-    struct twp_place first = fired ? probe->first[n] : none;
-    struct twp_place last = fired ? probe->last[n] : none;
+    struct twp_place first = fired ? r->probe->first[n] : none;
+    struct twp_place last = fired ? r->probe->last[n] : none;
     int64_t clock[2] = {TW_NULL, TW_NULL};
     if (save->clock && fired) {
         clock[0] = twp_clock_at(save->p, save->clock, first);
         clock[1] = twp_clock_at(save->p, save->clock, last);
     }
-    int is_measured = c->with_magnitudes && def == 0;
-    int64_t expert = n / (c->width / c->experts);
-    return PUT(save, TW_TABLE_NEURON, def, layer, expert, n, l->seen[expert],
-               fired, first.document, first.row, last.document, last.row,
-               clock[0], clock[1],
-               is_measured ? l->abs_sum[n] : TW_NULL,
-               is_measured ? bits_of((double)l->abs_max[n]) : TW_NULL);
-}
-
-static enum tw_status save_histogram(const struct twp_save *save, int def,
-                                     int layer)
-{
-    const int64_t *hist = twp_probe(save->p, def, layer)->hist;
-    enum tw_status status = TW_OK;
-    for (int64_t nnz = 0; nnz <= save->p->config.width && !status; nnz++)
-        if (hist[nnz])
-            status = PUT(save, TW_TABLE_HIST, def, layer, nnz, hist[nnz]);
-    return status;
+    int is_measured = c->with_magnitudes && r->def == 0;
+    TWP_FILL(row, save->run, r->def, r->layer, expert, n, l->seen[expert],
+             fired, first.document, first.row, last.document, last.row,
+             clock[0], clock[1], is_measured ? l->abs_sum[n] : TW_NULL,
+             is_measured ? bits_of((double)l->abs_max[n]) : TW_NULL);
+    return true;
 }
 
 enum tw_status twp_save_probe(const struct twp_save *save, int def, int layer)
 {
+    static const struct {
+        enum tw_table table;
+        tw_store_next_fn *next;
+    } parts[] = {{TW_TABLE_LAYER_POSITION, next_position},
+                 {TW_TABLE_LAYER_TOKEN, next_token},
+                 {TW_TABLE_HIST, next_histogram},
+                 {TW_TABLE_NEURON, next_neuron}};
     enum tw_status status = save_layer(save, def, layer);
     if (!status)
         status = save_blocks(save, def, layer);
     if (!status)
         status = save_classes(save, def, layer);
-    if (!status)
-        status = save_positions(save, def, layer);
-    if (!status)
-        status = save_tokens(save, def, layer);
-    if (!status)
-        status = save_histogram(save, def, layer);
-    for (int64_t n = 0; n < save->p->config.width && !status; n++)
-        status = save_neuron(save, def, layer, n);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++) {
+        struct rows rows = {save, twp_probe(save->p, def, layer), def, layer,
+                            0};
+        status = tw_store_put_rows(save->store, parts[i].table, parts[i].next,
+                                   &rows, save->err);
+    }
     return status;
 }
 

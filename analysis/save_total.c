@@ -2,12 +2,10 @@
  * the save that writes everything. */
 #include <config.h>
 
+#include <string.h>
+
 #include "analysis/profile_internal.h"
 #include "analysis/store_profile.h"
-
-#define PUT(save, table, ...)                                               \
-    tw_store_put((save)->store, table, (int64_t[]){(save)->run, __VA_ARGS__}, \
-                 (save)->err)
 
 /* Cells of all layers as one; *max_sum: the largest layer's sum. The sums fit:
  * they are parts of nnz_total. */
@@ -20,55 +18,79 @@ static void merge(struct twp_cell *all, uint64_t *max_sum,
     *max_sum = *max_sum > cell->sum ? *max_sum : cell->sum;
 }
 
-static enum tw_status save_position(const struct twp_save *save, int def,
-                                    int64_t position)
+/* Rows of one definition over all layers, or documents. */
+struct rows {
+    const struct twp_save *save;
+    int def;
+    int64_t at; /* the next row's position, token or document */
+};
+
+static bool next_position(void *arg, int64_t *row)
 {
+    struct rows *r = arg;
+    const struct tw_profile *p = r->save->p;
     struct twp_cell all = {0};
     uint64_t max_sum = 0;
-    for (int l = 0; l < save->p->config.layers; l++)
-        merge(&all, &max_sum, &twp_probe(save->p, def, l)->position[position]);
-    return PUT(save, TW_TABLE_POSITION, def, position,
-               save->p->position_count[position], (int64_t)all.sum,
-               (int64_t)(uint32_t)~all.unmin, all.max, (int64_t)max_sum);
+    while (r->at < p->positions && !p->position_count[r->at])
+        r->at++;
+    if (r->at == p->positions)
+        return false;
+    for (int l = 0; l < p->config.layers; l++)
+        merge(&all, &max_sum, &twp_probe(p, r->def, l)->position[r->at]);
+    TWP_FILL(row, r->save->run, r->def, r->at, p->position_count[r->at],
+             (int64_t)all.sum, (int64_t)(uint32_t)~all.unmin, all.max,
+             (int64_t)max_sum);
+    r->at++;
+    return true;
 }
 
-static enum tw_status save_token(const struct twp_save *save, int def,
-                                 int64_t id)
+static bool next_token(void *arg, int64_t *row)
 {
-    const struct twp_token *token = &save->p->token[id];
+    struct rows *r = arg;
+    const struct tw_profile *p = r->save->p;
     struct twp_cell all = {0};
     uint64_t max_sum = 0;
-    for (int l = 0; l < save->p->config.layers; l++)
-        merge(&all, &max_sum, &twp_probe(save->p, def, l)->token[id]);
-    return PUT(save, TW_TABLE_TOKEN, def, id, token->count,
-               token->in_sequences, (int64_t)all.sum, token->count_even,
-               save->p->sum_even[def * save->p->config.vocab + id],
-               (int64_t)(uint32_t)~all.unmin, all.max);
+    while (r->at < p->config.vocab && !p->token[r->at].count)
+        r->at++;
+    if (r->at == p->config.vocab)
+        return false;
+    const struct twp_token *token = &p->token[r->at];
+    for (int l = 0; l < p->config.layers; l++)
+        merge(&all, &max_sum, &twp_probe(p, r->def, l)->token[r->at]);
+    TWP_FILL(row, r->save->run, r->def, r->at, token->count,
+             token->in_sequences, (int64_t)all.sum, token->count_even,
+             p->sum_even[r->def * p->config.vocab + r->at],
+             (int64_t)(uint32_t)~all.unmin, all.max);
+    r->at++;
+    return true;
+}
+
+static bool next_document(void *arg, int64_t *row)
+{
+    struct rows *r = arg;
+    const struct tw_profile *p = r->save->p;
+    if (r->at == (int64_t)p->documents)
+        return false;
+    const struct twp_document *d = &p->document[r->at++];
+    TWP_FILL(row, r->save->run, d->document, d->rows, d->sequences);
+    return true;
+}
+
+static enum tw_status put(const struct twp_save *save, enum tw_table table,
+                          tw_store_next_fn *next, int def)
+{
+    struct rows rows = {save, def, 0};
+    return tw_store_put_rows(save->store, table, next, &rows, save->err);
 }
 
 static enum tw_status save_definition(const struct twp_save *save, int def)
 {
-    const struct tw_profile *p = save->p;
     enum tw_status status = TW_OK;
-    for (int l = 0; l < p->config.layers && !status; l++)
+    for (int l = 0; l < save->p->config.layers && !status; l++)
         status = twp_save_probe(save, def, l);
-    for (int64_t i = 0; i < p->positions && !status; i++)
-        if (p->position_count[i])
-            status = save_position(save, def, i);
-    for (int64_t t = 0; t < p->config.vocab && !status; t++)
-        if (p->token[t].count)
-            status = save_token(save, def, t);
-    return status;
-}
-
-static enum tw_status save_documents(const struct twp_save *save)
-{
-    enum tw_status status = TW_OK;
-    for (size_t i = 0; i < save->p->documents && !status; i++)
-        status = PUT(save, TW_TABLE_DOCUMENT, save->p->document[i].document,
-                     save->p->document[i].rows,
-                     save->p->document[i].sequences);
-    return status;
+    if (!status)
+        status = put(save, TW_TABLE_POSITION, next_position, def);
+    return status ? status : put(save, TW_TABLE_TOKEN, next_token, def);
 }
 
 static enum tw_status save_run(const struct twp_save *save)
@@ -104,7 +126,7 @@ enum tw_status twp_save_all(const struct twp_save *save)
     for (int l = 0; l < save->p->config.layers && !status; l++)
         status = twp_save_layer(save, l);
     if (!status)
-        status = save_documents(save);
+        status = put(save, TW_TABLE_DOCUMENT, next_document, 0);
     if (!status)
         status = save_run(save);
     return status;

@@ -11,7 +11,7 @@ libdb_a_SOURCES = \
 	%reldir%/examples.c %reldir%/examples.h %reldir%/fsck.h %reldir%/fsck_checks.c %reldir%/fsck_schema.c \
 	%reldir%/ledger_replay.c %reldir%/migrate.c \
 	%reldir%/query.c %reldir%/query.h %reldir%/store.c %reldir%/store.h \
-	%reldir%/store_copy.c %reldir%/store_extra.c \
+	%reldir%/store_bulk.c %reldir%/store_copy.c %reldir%/store_extra.c \
 	%reldir%/store_internal.h \
 	%reldir%/store_open.c %reldir%/store_rows.c %reldir%/store_run.c
 nodist_libdb_a_SOURCES = %reldir%/schema_sql.c

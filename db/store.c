@@ -234,7 +234,13 @@ void tw_store_rollback(struct tw_store *store)
 
 enum tw_status tw_store_analyze(struct tw_store *store, struct tw_error *err)
 {
-    return twp_exec(store, "ANALYZE", err);
+    /* A sample of each index is enough to choose between them. */
+    return twp_exec(store, "PRAGMA analysis_limit=1000; ANALYZE", err);
+}
+
+bool tw_store_is_threadsafe(void)
+{
+    return sqlite3_threadsafe() != 0;
 }
 
 const char *tw_store_library(void)
@@ -246,8 +252,10 @@ void tw_store_close(struct tw_store *store)
 {
     if (!store)
         return;
-    for (int i = 0; i < TW_TABLES; i++)
+    for (int i = 0; i < TW_TABLES; i++) {
         sqlite3_finalize(store->put[i]);
+        sqlite3_finalize(store->put_rows[i]);
+    }
     sqlite3_finalize(store->put_piece);
     sqlite3_finalize(store->put_blob);
     sqlite3_finalize(store->put_step);

@@ -25,8 +25,23 @@ struct tw_store {
     enum tw_store_mode mode;
     int version; /* user_version */
     sqlite3_stmt *put[TW_TABLES]; /* prepared at the first use */
+    sqlite3_stmt *put_rows[TW_TABLES];
+    struct twp_source *source; /* while put_rows runs (store_bulk.c) */
+    bool has_source_module;
     sqlite3_stmt *put_piece, *put_blob, *put_step, *put_step_layer;
 };
+
+#define TWP_MAX_COLUMNS 16
+
+/* A TW_TABLE_*. `keys` leading columns are the primary key, after run_id the
+ * scan's order. */
+struct twp_table {
+    const char *name, *columns;
+    int count, keys;
+    bool has_real_last; /* the last value is the bits of a double */
+};
+const struct twp_table *twp_table(enum tw_table table);
+double twp_real_of(int64_t bits);
 
 /* Fills *err from the connection's last failure (result code `code`), naming
  * the file: a full disk or read-only medium TW_ERR_FULL, a lock that stays

@@ -1,5 +1,5 @@
-/* Rows of counts: put (hot: hundreds of thousands a checkpoint) and scan, both
- * driven by one table of names. */
+/* Rows of counts: put one and scan, both driven by one table of names; many at
+ * once are store_bulk.c's. */
 #include <config.h>
 
 #include "db/store.h"
@@ -10,14 +10,7 @@
 
 #include "db/store_internal.h"
 
-enum { MAX_COLUMNS = 16 };
-
-/* `keys` leading columns are the primary key, after run_id the scan's order. */
-static const struct {
-    const char *name, *columns;
-    int count, keys;
-    bool has_real_last; /* the last value is the bits of a double */
-} tables[TW_TABLES] = {
+static const struct twp_table tables[TW_TABLES] = {
     [TW_TABLE_LAYER] = {"layer_",
                         "run_id,def_ord,layer,width,tokens,sum_nnz,min_nnz,"
                         "max_nnz,sum_l1", 9, 3, false},
@@ -61,15 +54,27 @@ static const struct {
                            false},
 };
 
-int tw_store_columns(enum tw_table table)
+const struct twp_table *twp_table(enum tw_table table)
 {
     assert((unsigned)table < TW_TABLES);
-    return tables[table].count;
+    return &tables[table];
+}
+
+int tw_store_columns(enum tw_table table)
+{
+    return twp_table(table)->count;
+}
+
+double twp_real_of(int64_t bits)
+{
+    double real;
+    memcpy(&real, &bits, sizeof real);
+    return real;
 }
 
 static int prepare_put(struct tw_store *store, enum tw_table table)
 {
-    char sql[400], marks[2 * MAX_COLUMNS] = "";
+    char sql[400], marks[2 * TWP_MAX_COLUMNS] = "";
     for (int i = 0; i < tables[table].count; i++)
         strcat(marks, i ? ",?" : "?");
     snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO %s(%s) VALUES (%s)",
@@ -83,11 +88,8 @@ static int bind_value(sqlite3_stmt *stmt, int place, int64_t value,
 {
     if (value == TW_NULL)
         return sqlite3_bind_null(stmt, place);
-    if (!is_real)
-        return sqlite3_bind_int64(stmt, place, value);
-    double real;
-    memcpy(&real, &value, sizeof real);
-    return sqlite3_bind_double(stmt, place, real);
+    return is_real ? sqlite3_bind_double(stmt, place, twp_real_of(value))
+                   : sqlite3_bind_int64(stmt, place, value);
 }
 
 enum tw_status tw_store_put(struct tw_store *store, enum tw_table table,
@@ -161,7 +163,7 @@ enum tw_status tw_store_scan(struct tw_store *store, enum tw_table table,
 {
     assert((unsigned)table < TW_TABLES);
     sqlite3_stmt *stmt;
-    int64_t values[MAX_COLUMNS];
+    int64_t values[TWP_MAX_COLUMNS];
     int code = SQLITE_DONE;
     enum tw_status status = prepare_scan(store, table, run, &stmt, err);
     if (status != TW_OK)

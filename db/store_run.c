@@ -129,16 +129,51 @@ const char *twp_result_table(int i)
     return i < COUNTED + TIMED ? timed[i - COUNTED] : NULL;
 }
 
+/* Has the table rows of other runs? Two looks at its index. */
+static enum tw_status is_shared(struct tw_store *store, int64_t run,
+                                const char *table, bool *out,
+                                struct tw_error *err)
+{
+    char sql[160];
+    sqlite3_stmt *stmt;
+    snprintf(sql, sizeof sql,
+             "SELECT EXISTS (SELECT 1 FROM %s WHERE run_id < ?1)"
+             " OR EXISTS (SELECT 1 FROM %s WHERE run_id > ?1)",
+             table, table);
+    enum tw_status status = twp_prepare(store, &stmt, err, sql, "i", run);
+    if (status != TW_OK)
+        return status;
+    int code = sqlite3_step(stmt);
+    if (code == SQLITE_ROW)
+        *out = sqlite3_column_int(stmt, 0) != 0;
+    else
+        status = twp_fail(store->db, store->path, code, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* A table that is emptied gives its pages back without a look at its rows. */
+static enum tw_status clear_table(struct tw_store *store, int64_t run,
+                                  const char *table, struct tw_error *err)
+{
+    char sql[80];
+    bool shared = false;
+    enum tw_status status = is_shared(store, run, table, &shared, err);
+    if (status != TW_OK)
+        return status;
+    snprintf(sql, sizeof sql, "DELETE FROM %s%s", table,
+             shared ? " WHERE run_id = ?1" : "");
+    return shared ? twp_run(store, err, sql, "i", run)
+                  : twp_exec(store, sql, err);
+}
+
 static enum tw_status clear_tables(struct tw_store *store, int64_t run,
                                    const char *const *names, size_t count,
                                    struct tw_error *err)
 {
     enum tw_status status = TW_OK;
-    for (size_t i = 0; i < count && status == TW_OK; i++) {
-        char sql[80];
-        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run_id = ?1", names[i]);
-        status = twp_run(store, err, sql, "i", run);
-    }
+    for (size_t i = 0; i < count && status == TW_OK; i++)
+        status = clear_table(store, run, names[i], err);
     return status;
 }
 

@@ -29,7 +29,7 @@ CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/attention_wgmma.cu \
 	kernels/cuda/bench.cu kernels/cuda/down.cu kernels/cuda/down_mma.cu \
 	kernels/cuda/down_thin.cu kernels/cuda/head_product.cu kernels/cuda/hidden.cu \
 	kernels/cuda/hidden_any.cu kernels/cuda/hidden_fast.cu \
-	kernels/cuda/hidden_forms.cu kernels/cuda/hidden_mma.cu kernels/cuda/loss.cu kernels/cuda/norm.cu \
+	kernels/cuda/hidden_mma.cu kernels/cuda/loss.cu kernels/cuda/norm.cu \
 	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/rope.cu \
 	kernels/cuda/route.cu kernels/cuda/rows.cu kernels/cuda/second.cu \
 	kernels/cuda/second_count.cu kernels/cuda/second_input.cu \
@@ -69,7 +69,7 @@ am__v_NVCC_1 =
 # Files of Hopper's own instructions; the others run on every chosen target.
 kernels/cuda/attention_wgmma.o kernels/cuda/down.o kernels/cuda/down_thin.o \
 kernels/cuda/head_product.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
-kernels/cuda/hidden_fast.o kernels/cuda/hidden_forms.o kernels/cuda/pack.o: \
+	kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
 	CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
 # The compiler's report, for tests/check_cuda_resources.sh, stands beside.
 .cu.o:

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/module.h"
 
 #define MODULE "twellscope-cuda.so"
@@ -52,8 +53,11 @@ enum tw_status tw_ops_find(const char *name, const struct tw_ops **ops,
     if (strcmp(name, "cpu") != 0 && !is_auto)
         return tw_error_set(err, TW_ERR_UNSUPPORTED,
                             "unknown backend '%s': auto, cpu or cuda", name);
-    /* auto doesn't take cuda yet: a whole model has run on the emulated device
-     * alone (tests/emu), so it is for those who ask for it. */
+    struct tw_error own = {0};
+    if (is_auto && cuda_find(ops, &own) == TW_OK)
+        return TW_OK;
+    if (is_auto)
+        tw_log(TW_LOG_DEBUG, "%s: on the CPU then", own.text);
     enum tw_status status = tw_ops_cpu.probe(err);
     if (status == TW_OK)
         *ops = &tw_ops_cpu;

@@ -329,8 +329,9 @@ TW_MUST_USE enum tw_status tw_cuda_path_parse(const char *text,
                                               enum tw_cuda_path *path,
                                               struct tw_error *err);
 
-/* The backend of that name ("cpu", "cuda"; "auto": so far cpu). Returns TW_OK,
- * or TW_ERR_UNSUPPORTED with the reason. Static. */
+/* The backend of that name ("cpu", "cuda"; "auto": cuda where there is a device
+ * for it, else cpu). Returns TW_OK, or TW_ERR_UNSUPPORTED with the reason.
+ * Static. */
 TW_MUST_USE enum tw_status tw_ops_find(const char *name,
                                        const struct tw_ops **ops,
                                        struct tw_error *err);

@@ -2,8 +2,7 @@
  * sequences of T, WIDTH / D heads of D. A line for each T, D and form of the
  * kernel, measured by turns: median and least time, TFLOP/s at the median of
  * 2 T^2 D FLOP a head and sequence, and how far its values are from the
- * portable kernel's. "taken" is what the backend runs; the others are what it
- * could.
+ * portable kernel's. "taken" is what the backend runs.
  *
  *     bench_attention_cuda [REPEATS [ROWS]]
  *
@@ -16,7 +15,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cuda/attention_wgmma.cuh"
+#include "kernels/cuda/launch_model.h"
 
 namespace
 {
@@ -46,55 +45,16 @@ tw_status run_portable(const twp_device *device, const twp_attention_args *args,
     return tw_launch_attention(&portable, args, stream, error);
 }
 
-template <int... KNOBS>
-tw_status run_form(const twp_device *device, const twp_attention_args *args,
-                   cudaStream_t stream, tw_error *error)
-{
-    return attention_wgmma::run<TW_BF16, attention_wgmma::Form<KNOBS...>>(
-        device, args, stream, error);
-}
-
-/* Knobs: see Form. Each head size's first is the measure of the others' values.
- */
+/* Each head size's first is the measure of the others' values. */
 const struct form {
-    int head_dim, block_rows;
+    int head_dim;
     const char *name;
     launcher run;
 } forms[] = {
-    {64, 128, "portable", run_portable},
-    {64, 128, "taken", tw_launch_attention},
-    {64, 128, "2x64 by 64, 2 blocks, Q kept",
-     run_form<64, 2, 64, 5, 2, true, true, false>},
-    {64, 128, "2x64 by 64, 2 blocks",
-     run_form<64, 2, 64, 5, 2, false, true, false>},
-    {64, 128, "2x64 by 128, 2 blocks, serial",
-     run_form<64, 2, 128, 3, 2, false, false, false>},
-    {64, 128, "2x64 by 128, Q kept, turns",
-     run_form<64, 2, 128, 4, 1, true, true, true>},
-    {64, 192, "3x64 by 128, turns",
-     run_form<64, 3, 128, 4, 1, false, true, true>},
-    {64, 192, "3x64 by 128", run_form<64, 3, 128, 4, 1, false, true, false>},
-    {96, 128, "portable", run_portable},
-    {96, 128, "taken", tw_launch_attention},
-    {96, 128, "2x64 by 64, Q kept, turns",
-     run_form<96, 2, 64, 4, 1, true, true, true>},
-    {96, 128, "2x64 by 64, 2 blocks",
-     run_form<96, 2, 64, 2, 2, false, true, false>},
-    {128, 128, "portable", run_portable},
-    {128, 128, "taken", tw_launch_attention},
-    {128, 128, "2x64 by 64, Q kept, turns",
-     run_form<128, 2, 64, 4, 1, true, true, true>},
-    {128, 128, "2x64 by 64, Q kept",
-     run_form<128, 2, 64, 4, 1, true, true, false>},
-    {128, 128, "2x64 by 96, Q kept, turns",
-     run_form<128, 2, 96, 3, 1, true, true, true>},
-    {128, 128, "2x64 by 128, Q kept, turns",
-     run_form<128, 2, 128, 2, 1, true, true, true>},
-    {128, 128, "2x64 by 64, 2 blocks, serial",
-     run_form<128, 2, 64, 2, 2, false, false, false>},
-    {128, 192, "3x64 by 64, turns",
-     run_form<128, 3, 64, 3, 1, false, true, true>},
-    {256, 128, "portable", run_portable},
+    {64, "portable", run_portable},  {64, "taken", tw_launch_attention},
+    {96, "portable", run_portable},  {96, "taken", tw_launch_attention},
+    {128, "portable", run_portable}, {128, "taken", tw_launch_attention},
+    {256, "portable", run_portable},
 };
 constexpr int FORMS = sizeof forms / sizeof forms[0];
 
@@ -123,14 +83,14 @@ uint16_t *numbers()
     return device_of(v);
 }
 
-twp_device_batch batch_of(int length, int block_rows)
+twp_device_batch batch_of(int length)
 {
     twp_device_batch batch = {};
     std::vector<int32_t> offset(1, 0), seq, place;
     for (int s = 0; s < rows / length; s++) {
         offset.push_back((s + 1) * length);
-        for (int at = (length - 1) / block_rows * block_rows; at >= 0;
-             at -= block_rows) {
+        for (int at = (length - 1) / TWP_ATTENTION_ROWS * TWP_ATTENTION_ROWS;
+             at >= 0; at -= TWP_ATTENTION_ROWS) {
             seq.push_back(s);
             place.push_back(at);
         }
@@ -227,8 +187,8 @@ void time_forms(const twp_device &device, std::vector<timed> &all, int length,
 void time_size(const twp_device &device, twp_attention_args args, int length,
                int repeats)
 {
-    const twp_device_batch narrow = batch_of(length, 128);
-    const twp_device_batch wide = batch_of(length, 192);
+    const twp_device_batch batch = batch_of(length);
+    args.batch = &batch;
     std::vector<timed> all;
     std::vector<uint16_t> first;
     for (int i = 0; i < FORMS; i++) {
@@ -236,7 +196,6 @@ void time_size(const twp_device &device, twp_attention_args args, int length,
         if (f->head_dim != args.head_dim ||
             (device.path != TW_CUDA_HOPPER && f->run != run_portable))
             continue;
-        args.batch = f->block_rows == 192 ? &wide : &narrow;
         OK(cudaMemset(args.y, 0xff, (size_t)rows * WIDTH * 2));
         OK(f->run(&device, &args, NULL, &err));
         auto own = values(args);
@@ -245,8 +204,7 @@ void time_size(const twp_device &device, twp_attention_args args, int length,
         all.push_back({f, args, {}, distance(first, own)});
     }
     time_forms(device, all, length, repeats);
-    free_batch(narrow);
-    free_batch(wide);
+    free_batch(batch);
 }
 
 } // namespace

@@ -11,10 +11,7 @@
 namespace {
 
 constexpr int K = 2048, N_GATED = 5632, N_PLAIN = 8192;
-// bits: product.cuh (1, 2 lead, 4 tail, 8 lean); 16 groups or flags; 32 TMA
-const int pack_forms[] = {0, 64, 72, 80, 88, 89, 92, 93};
 const int portable_forms[] = {0, 64, 80, 96, 112};
-const int hidden_forms[] = {0, 64, 80, 88, 89, 90, 92, 93};
 
 twp_device dev, portable;
 
@@ -156,14 +153,12 @@ void bench_pack(int m, int repeats, double nnz, bool is_compared)
     };
     std::vector<Result> parts = {{out.count, cells}, {out.entry, cells * out.slots}};
     if (is_compared) {
-        compare("pack", pack_forms, parts, [&](int form) { pack(dev, 0, form); }, clear);
         compare("pack, portable", portable_forms, parts,
                 [&](int form) { pack(portable, 0, form); }, clear);
     }
     std::vector<Form> forms = {
         {"cuBLASLt product", [&](int i) { lt_gate.run(x[i], l.ffn->gate, NULL, g); }, {}}};
-    for (int form : pack_forms)
-        forms.push_back({named("pack, form ", form), [&, form](int i) { pack(dev, i, form); }, {}});
+    forms.push_back({"pack", [&](int i) { pack(dev, i, 0); }, {}});
     for (int form : portable_forms)
         forms.push_back({named("pack, portable, form ", form),
                          [&, form](int i) { pack(portable, i, form); }, {}});
@@ -176,7 +171,7 @@ void bench_pack(int m, int repeats, double nnz, bool is_compared)
 }
 
 /* hidden alone with and without counts, and the whole dense layer. */
-void bench_hidden(int m, int n, bool is_gated, int repeats, double nnz, bool is_compared)
+void bench_hidden(int m, int n, bool is_gated, int repeats, double nnz)
 {
     Weights weights(n, is_gated, tail_from(nnz / n));
     size_t chunks = (size_t)m * n / 8;
@@ -199,52 +194,30 @@ void bench_hidden(int m, int n, bool is_gated, int repeats, double nnz, bool is_
         lt_up.run(x[i], on.ffn->up, NULL, u);
         multiply_kernel<<<(chunks + 255) / 256, 256>>>((uint4 *)g, (uint4 *)u, chunks);
     };
-    auto hidden = [&](Layer &l, int i, int form) {
+    auto hidden = [&](Layer &l, int i) {
         twp_hidden_args a = {TW_BF16, &maps[i], is_gated ? &l.ffn->gate_map : NULL, &l.ffn->up_map,
                              NULL, NULL, {m, NULL, NULL}, K, n, weights.desc.activation, NULL,
                              l.call.work.h, n, NULL, NULL, l.call.work.packed.count, l.call.work.l1_part,
-                             l.call.counts, form};
+                             l.call.counts};
         OK(tw_launch_hidden(&dev, &a, 0, &err));
     };
-    auto ffn = [&](Layer &l, int i, int form) {
-        l.ffn->hidden_form = form;
+    auto ffn = [&](Layer &l, int i) {
         l.call.x = x[i];
         l.call.y = y;
         OK(twp_ffn_run(l.ffn, &dev, &l.call, 0, &err));
     };
-    twp_work &work = on.call.work;
-    std::vector<Result> parts = {
-        {work.h, chunks * 16},
-        {work.packed.count, (size_t)m * on.ffn->tiles * 4},
-        {work.l1_part, (size_t)m * ((n + TWP_PART - 1) / TWP_PART) * 4},
-        {on.counts, twp_cuda_counts_bytes(m, n, on.call.counts.defs)}};
-    if (is_compared)
-        compare("hidden", hidden_forms, parts, [&](int form) { hidden(on, 0, form); },
-                [&] {
-                    OK(cudaMemset(work.h, 0xff, chunks * 16));
-                    OK(cudaMemset(on.counts, 0, parts[3].bytes));
-                    OK(twp_counts_clear(&on.call.counts, m, n, 0, &err));
-                });
     std::vector<Form> forms = {{is_gated ? "cuBLASLt relu, up, multiply" : "cuBLASLt relu",
                                 baseline, {}}};
-    for (int form : hidden_forms) {
-        forms.push_back({named("hidden, none, form ", form),
-                         [&, form](int i) { hidden(off, i, form); }, {}});
-        forms.push_back({named("hidden, counts, form ", form),
-                         [&, form](int i) { hidden(on, i, form); }, {}});
-    }
+    forms.push_back({"hidden, none", [&](int i) { hidden(off, i); }, {}});
+    forms.push_back({"hidden, counts", [&](int i) { hidden(on, i); }, {}});
     forms.push_back({"cuBLASLt dense layer",
                      [&](int i) {
                          baseline(i);
                          lt_down.run(g, on.ffn->down, NULL, y);
                      },
                      {}});
-    for (int form : {0, 64, 80, 88, 89, 90, 92, 93}) {
-        forms.push_back({named("dense layer, none, form ", form),
-                         [&, form](int i) { ffn(off, i, form); }, {}});
-        forms.push_back({named("dense layer, counts, form ", form),
-                         [&, form](int i) { ffn(on, i, form); }, {}});
-    }
+    forms.push_back({"dense layer, none", [&](int i) { ffn(off, i); }, {}});
+    forms.push_back({"dense layer, counts", [&](int i) { ffn(on, i); }, {}});
     time_forms(forms, repeats);
     printf("\nM %d, N %d, K %d, %.0f non-zeros: hidden, %s\n", m, n, K, nnz,
            is_gated ? "gated" : "plain");
@@ -269,8 +242,8 @@ int main(int argc, char **argv)
     OK(twp_device_take_path(&portable, TW_CUDA_PORTABLE, &err));
     for (size_t i = 0; i < ms.size(); i++) {
         bench_pack((int)ms[i], repeats, nnz, i == 0);
-        bench_hidden((int)ms[i], N_GATED, true, repeats, nnz, i == 0);
-        bench_hidden((int)ms[i], N_PLAIN, false, repeats, nnz, i == 0);
+        bench_hidden((int)ms[i], N_GATED, true, repeats, nnz);
+        bench_hidden((int)ms[i], N_PLAIN, false, repeats, nnz);
     }
     return 0;
 }

@@ -33,7 +33,7 @@ struct cuda_case {
     int slots;           /* 0: the default */
     int row_limit;       /* -1: none */
     int skip_every;      /* every n-th row is skipped; 0: none */
-    int variant, pack_form, hidden_form;
+    int variant, pack_form;
     bool is_captured; /* into a graph that runs twice */
     /* Made. */
     float *x, *residual, *gate, *up, *down, *gate_bias, *up_bias, *down_bias;
@@ -253,7 +253,6 @@ static inline void case_run(struct cuda_case *c)
     ffn->row_limit = c->row_limit >= 0 ? c->row_limit : INT32_MAX;
     ffn->variant = c->variant;
     ffn->pack_form = c->pack_form;
-    ffn->hidden_form = c->hidden_form;
     int32_t m = (int32_t)c->rows, f = (int32_t)c->f;
     size_t work_bytes = twp_ffn_work_bytes(ffn, m);
     struct twp_counts defs = {.is_on = !c->is_off};

@@ -63,8 +63,6 @@ tests_bench_head_cuda_LINK = $(tests_bench_ffn_cuda_LINK)
 tests_bench_forms_cuda_SOURCES = tests/bench_forms_cuda.cu
 tests_bench_forms_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
 tests_bench_forms_cuda_LINK = $(tests_bench_ffn_cuda_LINK)
-# It has Hopper's kernels in forms of its own.
-tests/bench_attention_cuda.o: CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
 tests_bench_attention_cuda_SOURCES = tests/bench_attention_cuda.cu
 tests_bench_attention_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
 tests_bench_attention_cuda_LINK = $(tests_bench_ffn_cuda_LINK)

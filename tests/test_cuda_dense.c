@@ -342,9 +342,7 @@ END_TEST
 
 /* ---- forms of the products: the same bits ---- */
 
-static const int pack_forms[] = {64, 72, 80, 88, 89, 92, 93};
 static const int portable_forms[] = {64, 80, 96, 112};
-static const int hidden_forms[] = {64, 80, 88, 89, 90, 92, 93};
 static const struct {
     int64_t rows, d, f;
     float shift;
@@ -386,26 +384,11 @@ static void same_in_forms(struct cuda_case *c, int *form, const int *forms,
 
 START_TEST(every_form_of_pack)
 {
-    if (is_left_out(_i, FORM_SHAPES))
+    if (the_device.path != TW_CUDA_PORTABLE || is_left_out(_i, FORM_SHAPES))
         return;
     struct cuda_case c = form_case(_i, TW_FFN_TWELL);
-    if (the_device.path == TW_CUDA_HOPPER)
-        same_in_forms(&c, &c.pack_form, pack_forms,
-                      sizeof pack_forms / sizeof pack_forms[0]);
-    else
-        same_in_forms(&c, &c.pack_form, portable_forms,
-                      sizeof portable_forms / sizeof portable_forms[0]);
-}
-END_TEST
-
-START_TEST(every_form_of_hidden)
-{
-    if (the_device.path != TW_CUDA_HOPPER || is_left_out(_i / 2, FORM_SHAPES))
-        return;
-    struct cuda_case c = form_case(_i / 2, TW_FFN_DENSE);
-    c.is_gated = _i % 2;
-    same_in_forms(&c, &c.hidden_form, hidden_forms,
-                  sizeof hidden_forms / sizeof hidden_forms[0]);
+    same_in_forms(&c, &c.pack_form, portable_forms,
+                  sizeof portable_forms / sizeof portable_forms[0]);
 }
 END_TEST
 
@@ -453,7 +436,6 @@ static Suite *dense_suite(const char *path)
     suite_add_tcase(suite, tc);
     tc = tcase_create("forms");
     tcase_add_loop_test(tc, every_form_of_pack, 0, FORM_SHAPES);
-    tcase_add_loop_test(tc, every_form_of_hidden, 0, 2 * FORM_SHAPES);
     suite_add_tcase(suite, tc);
     return suite;
 }

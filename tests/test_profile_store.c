@@ -176,6 +176,32 @@ static void same_dump(int64_t run, const char *expected)
 }
 
 /* most: sequences a batch; threads 0: no pool. */
+/* A copy taken between batches saves as the profile did then, and the profile
+ * goes on as if there were none. Taken again, it is that of now. */
+START_TEST(a_copy_stays_as_it_was)
+{
+    struct tw_error err = {0};
+    int64_t plain = plain_run("plain"), first = make_run("first");
+    int64_t copied = make_run("copied"), again = make_run("again");
+    char *expected = dump(plain), *saved;
+    struct tw_profile *profile = make_profile(NULL), *copy = NULL;
+    add_sequences(profile, &corpus, order, 0, corpus.seqs / 2, 3);
+    TW_OK_OR_FAIL(tw_profile_save(profile, store, first, &err), err);
+    TW_OK_OR_FAIL(tw_profile_copy(profile, &copy, &err), err);
+    add_sequences(profile, &corpus, order, corpus.seqs / 2, corpus.seqs, 3);
+    saved = dump(first);
+    TW_OK_OR_FAIL(tw_profile_save(copy, store, copied, &err), err);
+    same_dump(copied, saved);
+    TW_OK_OR_FAIL(tw_profile_copy(profile, &copy, &err), err);
+    finish(copy, again);
+    same_dump(again, expected);
+    finish(profile, first);
+    same_dump(first, expected);
+    tw_free(expected);
+    tw_free(saved);
+}
+END_TEST
+
 static const struct {
     int most, threads, is_shuffled;
 } ways[] = {{1, 0, 0}, {3, 0, 0}, {7, 3, 0}, {1, 0, 1}, {4, 2, 1}, {100, 4, 1}};
@@ -348,6 +374,7 @@ int main(void)
     tcase_add_test(core, rows_equal_what_sql_counts);
     tcase_add_loop_test(core, no_way_of_batching_changes_a_bit, 0,
                         sizeof ways / sizeof ways[0]);
+    tcase_add_test(core, a_copy_stays_as_it_was);
     tcase_add_test(core, a_resumed_run_ends_as_an_unbroken_one);
     tcase_add_test(core, skipping_never_changes_the_loss);
     tcase_add_test(core, views_agree_with_each_other);

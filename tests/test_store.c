@@ -290,6 +290,88 @@ START_TEST(rows_come_back_as_put)
     ck_assert_int_eq(seen.rows, 0);
     TW_OK_OR_FAIL(tw_store_scan(store, table, 2, see, &seen, &err), err);
     ck_assert_int_eq(seen.rows, 1);
+    TW_OK_OR_FAIL(tw_store_run_clear(store, 2, &err), err);
+    seen = (struct seen){0};
+    TW_OK_OR_FAIL(tw_store_scan(store, table, 2, see, &seen, &err), err);
+    ck_assert_int_eq(seen.rows, 0);
+    tw_store_close(store);
+}
+END_TEST
+
+/* Makes rows 0 .. count-1 of a table: the last key column counts, behind the
+ * row's keys all values are its own. */
+struct maker {
+    int columns, keys;
+    int64_t at, count;
+    bool has_null; /* where the schema forbids it, in the last row */
+};
+
+static bool make(void *arg, int64_t *values)
+{
+    struct maker *m = arg;
+    if (m->at == m->count)
+        return false;
+    for (int c = 0; c < m->columns; c++)
+        values[c] = c < m->keys ? 1 : m->at * 100 + c;
+    values[m->keys - 1] = m->at++;
+    if (m->has_null && m->at == m->count)
+        values[m->columns - 1] = TW_NULL;
+    return true;
+}
+
+/* As many puts of one row would leave it, over rows that are there already. */
+START_TEST(many_rows_come_back_as_put)
+{
+    enum tw_table table = (enum tw_table)_i;
+    struct tw_error err = {0};
+    struct tw_store *store = open_store(TW_STORE_WRITE);
+    int columns = tw_store_columns(table);
+    struct maker maker = {columns, twp_table(table)->keys, 0, 1000, false};
+    struct maker same = maker, none = {columns, 0, 0, 0, false};
+    struct seen seen = {0};
+    int64_t values[TWP_MAX_COLUMNS];
+    double real = 0.1;
+    TW_OK_OR_FAIL(tw_store_begin(store, &err), err);
+    TW_OK_OR_FAIL(tw_store_put_rows(store, table, make, &maker, &err), err);
+    for (int c = 0; c < columns; c++)
+        values[c] = c < maker.keys ? 1 : 7;
+    values[maker.keys - 1] = 999;
+    if (twp_table(table)->has_real_last)
+        memcpy(&values[columns - 1], &real, sizeof real);
+    TW_OK_OR_FAIL(tw_store_put(store, table, values, &err), err);
+    same.count = 999;
+    TW_OK_OR_FAIL(tw_store_put_rows(store, table, make, &same, &err), err);
+    TW_OK_OR_FAIL(tw_store_put_rows(store, table, make, &none, &err), err);
+    TW_OK_OR_FAIL(tw_store_commit(store, &err), err);
+    TW_OK_OR_FAIL(tw_store_scan(store, table, maker.keys > 1 ? 1 : 999, see,
+                                &seen, &err), err);
+    ck_assert_int_eq(seen.rows, 1000);
+    ck_assert_mem_eq(seen.last, values, (size_t)columns * sizeof *values);
+    tw_store_close(store);
+}
+END_TEST
+
+/* Nothing of a failed call stays, and the next one is served. */
+START_TEST(many_rows_or_none)
+{
+    struct tw_error err = {0};
+    struct tw_store *store = open_store(TW_STORE_WRITE);
+    struct maker maker = {5, 4, 0, 1000, true};
+    struct seen seen = {0};
+    TW_OK_OR_FAIL(tw_store_begin(store, &err), err);
+    TW_FAILS_WITH(tw_store_put_rows(store, TW_TABLE_HIST, make, &maker, &err),
+                  TW_ERR_DB, "NOT NULL constraint failed: hist_.tokens", err);
+    err = (struct tw_error){0};
+    TW_OK_OR_FAIL(tw_store_scan(store, TW_TABLE_HIST, 1, see, &seen, &err),
+                  err);
+    ck_assert_int_eq(seen.rows, 0);
+    maker = (struct maker){5, 4, 0, 10, false};
+    TW_OK_OR_FAIL(tw_store_put_rows(store, TW_TABLE_HIST, make, &maker, &err),
+                  err);
+    TW_OK_OR_FAIL(tw_store_commit(store, &err), err);
+    TW_OK_OR_FAIL(tw_store_scan(store, TW_TABLE_HIST, 1, see, &seen, &err),
+                  err);
+    ck_assert_int_eq(seen.rows, 10);
     tw_store_close(store);
 }
 END_TEST
@@ -566,6 +648,8 @@ int main(void)
     tcase_add_test(core, empty_file_counts_as_new);
     tcase_add_test(core, run_row_holds_what_is_set);
     tcase_add_loop_test(core, rows_come_back_as_put, 0, TW_TABLES);
+    tcase_add_loop_test(core, many_rows_come_back_as_put, 0, TW_TABLES);
+    tcase_add_test(core, many_rows_or_none);
     tcase_add_test(core, scan_goes_in_key_order);
     tcase_add_test(core, deleting_a_run_leaves_the_others);
     tcase_add_test(core, derived_columns_reach_the_view);

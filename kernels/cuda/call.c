@@ -97,7 +97,7 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
     p->cols = ffn->f;
     p->probes = *probes;
     p->obs = obs;
-    p->is_whole = false;
+    p->is_whole = p->is_sent = false;
     p->set_count = 0;
     status = grow(cuda, p, err);
     if (status == TW_OK && p->wish.defs > 0)
@@ -161,6 +161,9 @@ enum tw_status twp_cuda_ffn(void *ctx, void *y, const void *x,
         status = twp_ffn_run(ffn, &cuda->device, &call, cuda->stream, err);
     if (status == TW_OK && call.second)
         second.pending->is_whole = true;
+    if (status == TW_OK && obs)
+        status = twp_pending_send(
+            cuda, &cuda->now->pending[cuda->now->pendings - 1], err);
     return status;
 }
 

@@ -28,8 +28,10 @@ struct twp_pending {
     struct twp_counts counts; /* its definitions; no pointers */
     struct tw_probes probes;
     struct tw_layer_obs *obs;
-    bool is_whole;    /* the call's kernels are launched */
-    size_t second_at; /* the second pass's results, in device and host */
+    cudaEvent_t event; /* its copy to the host; NULL until there was one */
+    bool is_sent;      /* the copy is under way */
+    bool is_whole;     /* the call's kernels are launched */
+    size_t second_at;  /* the second pass's results, in device and host */
     struct twp_second_wish wish;      /* defs 0: there is none */
     struct twp_memory set, set_value; /* pinned: sets, part after part */
     int64_t set_count;
@@ -124,6 +126,10 @@ enum tw_status twp_cuda_finish(void *ctx, struct tw_error *err);
 enum tw_status twp_cuda_mark(void *ctx, int index, struct tw_error *err);
 enum tw_status twp_cuda_mark_ns(void *ctx, int from, int to, double *ns,
                                 struct tw_error *err);
+/* A layer's counts to the host, behind what is launched by now. */
+TW_MUST_USE enum tw_status twp_pending_send(struct twp_cuda *cuda,
+                                            struct twp_pending *pending,
+                                            struct tw_error *err);
 void twp_cuda_trim(void *ctx);
 void twp_flights_fini(struct twp_cuda *cuda);
 

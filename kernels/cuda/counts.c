@@ -148,8 +148,10 @@ void twp_cuda_counts_merge(const struct twp_counts *host,
     for (int t = 0; t < TW_TILE_WIDTHS; t++)
         for (int i = 0; i <= widths[t]; i++)
             obs->tiles[t][i] += *from++;
-    for (int64_t r = 0; r < obs->rows; r++)
-        obs->seen[0] += !(host->skip && host->skip[r]);
+    uint64_t skipped = 0;
+    for (int64_t r = 0; host->skip && r < obs->rows; r++)
+        skipped += host->skip[r] != 0;
+    obs->seen[0] += (uint64_t)obs->rows - skipped;
     obs->overflow_tiles += *host->overflow_tiles;
     obs->overflow_rows += *host->overflow_rows;
     obs->dense_rows += *host->dense_rows;

@@ -37,7 +37,7 @@ struct tw_ffn {
     int64_t f_stride;         /* f rounded up to 8: rows of h and of down */
     int32_t slots, row_limit; /* tests take others */
     int variant;              /* of the unpack kernel */
-    int pack_form, hidden_form;
+    int pack_form;            /* of the portable path */
     void *gate, *up;          /* [f][d]; gate NULL: plain */
     void *down, *down_t;      /* [d][f_stride], [f][d]; down_t where can_pack */
     struct twp_layer *layer;  /* whose block has these four, at: or NULL */

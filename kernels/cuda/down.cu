@@ -36,6 +36,7 @@ struct DownParams {
     uint16_t *y;
     const float *l1_part;
     const uint32_t *count; // [rows][tiles], or NULL
+    bool adds_nnz;
     int cols, tiles;
     struct twp_counts counts;
 };
@@ -159,8 +160,8 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             Ring<STAGES> ring;
             for (; at.has(); at.next())
                 load_tile(smem, ring, &p.h, &p.down, at.row_tile * TILE_M,
-                          at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
-                          at.rank);
+                          at.column_tile * TILE_N + at.rank() * (TILE_N / CLUSTER), p.steps,
+                          at.rank());
         } else if (threadIdx.x >= 32) {
             help(p, smem.staged, histogram, at, rows);
         }
@@ -211,6 +212,7 @@ extern "C" enum tw_status tw_launch_down(const struct twp_device *device,
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
                     args->count,
+                    args->adds_nnz,
                     args->cols,
                     (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};

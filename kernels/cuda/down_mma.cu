@@ -31,6 +31,7 @@ struct DownParams {
     uint16_t *y;
     const float *l1_part;
     const uint32_t *count; // [rows][tiles], or NULL
+    bool adds_nnz;
     int cols, tiles;
     struct twp_counts counts;
 };
@@ -141,6 +142,7 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     static_cast<uint16_t *>(args->y),
                     args->l1_part,
                     args->count,
+                    args->adds_nnz,
                     args->cols,
                     (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};

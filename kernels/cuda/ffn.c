@@ -153,24 +153,14 @@ void twp_ffn_work_carve(const struct tw_ffn *ffn, int32_t rows, void *memory,
     carve(ffn, rows, memory, work);
 }
 
-/* The dense pass over those rows of x, `from` rows behind x's and h's first. */
-static enum tw_status hide_rows(const struct tw_ffn *ffn,
-                                const struct twp_device *device,
-                                const struct twp_ffn_call *call, const void *x,
-                                int64_t from, struct twp_rows rows,
-                                struct CUstream_st *stream,
-                                struct tw_error *err)
+/* Of rows `from` on; without x. */
+static struct twp_hidden_args hidden_args(const struct tw_ffn *ffn,
+                                          const struct twp_ffn_call *call,
+                                          int64_t from, struct twp_rows rows)
 {
-    struct twp_map map;
     int64_t parts = (ffn->f + TWP_PART - 1) / TWP_PART;
-    enum tw_status status =
-        twp_map_encode(&map, ffn->type, (const uint16_t *)x + from * ffn->d,
-                       rows.rows, ffn->d, ffn->d, err);
-    if (status != TW_OK)
-        return status;
-    struct twp_hidden_args args = {
+    return (struct twp_hidden_args){
         .type = ffn->type,
-        .x = &map,
         .gate = ffn->is_gated ? &ffn->gate_map : NULL,
         .up = &ffn->up_map,
         .gate_bias = ffn->gate_bias,
@@ -186,8 +176,25 @@ static enum tw_status hide_rows(const struct tw_ffn *ffn,
         .wide_gate = call->second ? call->second->gate : NULL,
         .count = ffn->is_dense ? call->work.packed.count : NULL,
         .l1_part = call->work.l1_part + from * parts,
-        .counts = call->counts,
-        .form = ffn->hidden_form};
+        .counts = call->counts};
+}
+
+/* The dense pass over those rows of x, `from` rows behind x's and h's first. */
+static enum tw_status hide_rows(const struct tw_ffn *ffn,
+                                const struct twp_device *device,
+                                const struct twp_ffn_call *call, const void *x,
+                                int64_t from, struct twp_rows rows,
+                                struct CUstream_st *stream,
+                                struct tw_error *err)
+{
+    struct twp_map map;
+    enum tw_status status =
+        twp_map_encode(&map, ffn->type, (const uint16_t *)x + from * ffn->d,
+                       rows.rows, ffn->d, ffn->d, err);
+    if (status != TW_OK)
+        return status;
+    struct twp_hidden_args args = hidden_args(ffn, call, from, rows);
+    args.x = &map;
     return tw_launch_hidden(device, &args, stream, err);
 }
 
@@ -224,6 +231,7 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
         &map, ffn->type, call->work.h, call->rows, ffn->f, ffn->f_stride, err);
     if (status != TW_OK)
         return status;
+    struct twp_hidden_args hidden = hidden_args(ffn, call, 0, rows);
     struct twp_down_args args = {
         .type = ffn->type,
         .h = &map,
@@ -235,7 +243,8 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
         .residual = call->residual,
         .y = call->y,
         .l1_part = call->work.l1_part,
-        .count = ffn->is_dense ? call->work.packed.count : NULL,
+        .count = hidden.count,
+        .adds_nnz = tw_hidden_leaves_nnz(device, &hidden),
         .counts = call->counts,
         .h_data = call->work.h,
         .down_data = ffn->down,

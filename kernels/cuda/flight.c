@@ -1,7 +1,8 @@
-/* Batches in flight. What a batch leaves on the device is copied to pinned
- * memory by a second stream, once the first has passed the batch's last kernel,
- * and added to the obs when it is collected; the next batch has memory of its
- * own, so that the device goes on meanwhile. */
+/* Batches in flight. What a layer counts on the device is copied to pinned
+ * memory by a second stream once the first has passed the layer, and added to
+ * the obs when the batch is collected: layer by layer as they come, so that a
+ * caller who waits at once does so beside the layers that follow. The next
+ * batch has memory of its own, so that the device goes on meanwhile. */
 #include <config.h>
 
 #include "kernels/cuda/context.h"
@@ -41,7 +42,29 @@ static enum tw_status copy_back(struct twp_cuda *cuda, struct twp_memory *host,
                           "copy of a batch's counts", err);
 }
 
-/* Whatever failed before: the events are put, so that collect can wait. */
+/* The event stands for the layer's end, then for the copy's. */
+enum tw_status twp_pending_send(struct twp_cuda *cuda, struct twp_pending *p,
+                                struct tw_error *err)
+{
+    cudaError_t error = cudaSuccess;
+    if (!p->event)
+        error = cudaEventCreateWithFlags(&p->event, cudaEventDisableTiming);
+    if (error == cudaSuccess)
+        error = cudaEventRecord(p->event, cuda->stream);
+    if (error == cudaSuccess)
+        error = cudaStreamWaitEvent(cuda->back, p->event, 0);
+    enum tw_status status = twp_cuda_check(error, "event", err);
+    if (status == TW_OK)
+        status = copy_back(cuda, &p->host, p->device.at, p->bytes, err);
+    if (status == TW_OK)
+        status =
+            twp_cuda_check(cudaEventRecord(p->event, cuda->back), "event", err);
+    p->is_sent = status == TW_OK;
+    return status;
+}
+
+/* What was not sent yet: the counts of a call that was not whole, the losses.
+ * Whatever failed before: the events are put, so that collect can wait. */
 static enum tw_status send_back(struct twp_cuda *cuda,
                                 struct twp_flight *flight, struct tw_error *err)
 {
@@ -50,10 +73,9 @@ static enum tw_status send_back(struct twp_cuda *cuda,
     if (status == TW_OK)
         status = twp_cuda_check(
             cudaStreamWaitEvent(cuda->back, flight->done, 0), "event", err);
-    for (size_t i = 0; status == TW_OK && i < flight->pendings; i++) {
-        struct twp_pending *p = &flight->pending[i];
-        status = copy_back(cuda, &p->host, p->device.at, p->bytes, err);
-    }
+    for (size_t i = 0; status == TW_OK && i < flight->pendings; i++)
+        if (!flight->pending[i].is_sent)
+            status = twp_pending_send(cuda, &flight->pending[i], err);
     if (status == TW_OK && flight->nll)
         status = copy_back(cuda, &flight->nll_host, flight->nll_device.at,
                            (size_t)flight->batch->rows * sizeof(float), err);
@@ -82,11 +104,16 @@ enum tw_status twp_cuda_submit(void *ctx, struct tw_error *err)
     return TW_OK;
 }
 
+/* Waits for the counts of one layer. */
 static enum tw_status merge(const struct twp_flight *flight,
                             const struct twp_pending *p, uint8_t *skip,
                             struct tw_error *err)
 {
     struct twp_counts counts = p->counts;
+    enum tw_status status =
+        twp_cuda_check(cudaEventSynchronize(p->event), "layer", err);
+    if (status != TW_OK)
+        return status;
     counts.skip = skip;
     twp_counts_carve((int32_t)flight->batch->rows, p->cols, p->host.at,
                      &counts);
@@ -105,14 +132,16 @@ enum tw_status twp_cuda_collect(void *ctx, struct tw_error *err)
     cuda->oldest = (cuda->oldest + 1) % TWP_FLIGHTS;
     cuda->in_flight--;
     size_t rows = (size_t)flight->batch->rows;
-    enum tw_status status =
-        twp_cuda_check(cudaEventSynchronize(flight->done), "batch", err);
+    enum tw_status status = TW_OK;
     /* The pinned block of the batch ends with its skip flags. */
     uint8_t *skip =
         (uint8_t *)flight->rows_host.at +
         (flight->on_device.skip - (const uint8_t *)flight->rows_device.at);
     for (size_t i = 0; status == TW_OK && i < flight->pendings; i++)
         status = merge(flight, &flight->pending[i], skip, err);
+    cudaError_t error = cudaEventSynchronize(flight->done);
+    if (status == TW_OK)
+        status = twp_cuda_check(error, "batch", err);
     if (status == TW_OK && flight->nll)
         memcpy(flight->nll, flight->nll_host.at, rows * sizeof(float));
     if (status == TW_OK && flight->logits)
@@ -201,6 +230,9 @@ void twp_flights_fini(struct twp_cuda *cuda)
 {
     for (int i = 0; i < TWP_FLIGHTS; i++) {
         flight_trim(&cuda->flight[i]);
+        for (size_t p = 0; p < cuda->flight[i].pending_room; p++)
+            if (cuda->flight[i].pending[p].event)
+                cudaEventDestroy(cuda->flight[i].pending[p].event);
         tw_free(cuda->flight[i].pending);
         if (cuda->flight[i].done)
             cudaEventDestroy(cuda->flight[i].done);

@@ -25,7 +25,7 @@ constexpr float LOG2_E = loss_tail::LOG2_E, LN_2 = 0.693147181f;
 /* z is the logit; scale logit + bias; or that within the soft cap. */
 enum Kind { PLAIN, SCALED, CAPPED };
 
-/* Beside product.cuh's forms. POLYNOMIAL: a quarter of the powers by multiplications,
+/* Forms, or'ed. POLYNOMIAL: a quarter of the powers by multiplications,
  * which the units of exponentials, 16 a clock, would take longer for. SAMPLED: the
  * greatest of an eighth of a row's columns will do, but where the others are far
  * beyond. */
@@ -204,7 +204,7 @@ __device__ __forceinline__ void sum_sampled(Sum (&out)[2], const float (&d)[128]
     if (__all_sync(common::FULL_WARP, is_good))
         return;
     Sum all[2];
-    sum_all<NO_FORM>(all, d);
+    sum_all<0>(all, d);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (!(sum[i] >= LEAST && sum[i] <= MOST)) // this row's alone

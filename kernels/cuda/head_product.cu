@@ -23,7 +23,7 @@ constexpr int LOW = 40, HIGH = 232; // registers: nothing is left to the spare w
 static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 
 #ifndef TW_HEAD_FORM
-#define TW_HEAD_FORM (LEAN | SAMPLED)
+#define TW_HEAD_FORM SAMPLED
 #endif
 
 __device__ __forceinline__ void load_tiles(const Params &p, const Smem<STAGES> &smem, Schedule<> at)
@@ -31,18 +31,18 @@ __device__ __forceinline__ void load_tiles(const Params &p, const Smem<STAGES> &
     Ring<STAGES> ring;
     for (; at.has(); at.next())
         load_tile(smem, ring, &p.x, &p.w, p.first_row + at.row(),
-                  at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps, at.rank);
+                  at.column_tile * TILE_N + at.rank() * (TILE_N / CLUSTER), p.steps, at.rank());
 }
 
 template <enum tw_dtype T, Kind KIND, int FORM>
 __device__ __forceinline__ void multiply_tiles(const Params &p, const Smem<STAGES> &smem,
                                                Schedule<> at)
 {
-    int half = half_of_thread<FORM>();
+    int half = half_of_thread();
     Ring<STAGES> ring;
     for (; at.has(); at.next()) {
         float d[128];
-        multiply_tile<T, FORM>(d, smem, ring, half, p.steps);
+        multiply_tile<T>(d, smem, ring, half, p.steps);
         finish_half<KIND, FORM>(d, p, at.row() + half * HALF_ROWS, at.column_tile);
     }
 }
@@ -125,17 +125,10 @@ enum tw_status launch_form(const struct twp_device *device, const Params &p, int
 #define FORM(n)                                                                                    \
     case n:                                                                                        \
         return launch<TW_BF16, PLAIN, n>(device, p, stream, err)
-        FORM(LEAN);
-        FORM(LEAN | LEAD);
-        FORM(LEAN | LEAD_2);
-        FORM(LEAN | POLYNOMIAL);
-        FORM(LEAN | LEAD_2 | POLYNOMIAL);
-        FORM(LEAN | SAMPLED);
-        FORM(LEAN | LEAD | SAMPLED);
-        FORM(LEAN | LEAD_2 | SAMPLED);
-        FORM(LEAN | SAMPLED | POLYNOMIAL);
-        FORM(LEAN | LEAD | SAMPLED | POLYNOMIAL);
-        FORM(LEAN | LEAD_2 | SAMPLED | POLYNOMIAL);
+        FORM(0);
+        FORM(POLYNOMIAL);
+        FORM(SAMPLED);
+        FORM(SAMPLED | POLYNOMIAL);
 #undef FORM
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of head", form);

@@ -18,13 +18,24 @@
  * Thresholds, fp16 (where a small h rounds to 0) and applied definitions cost two
  * a value and definition.
  *
- * M 16384, K 2048, one H200, cuBLASLt's products and a kernel for act(g) u beside
- * it: gated N 5632 1.05 ms, there 1.16; plain N 8192 0.80, there 0.76. Lost:
- * accumulators overwritten by integer instructions, 1.20 (act.cuh, as_float); bits
- * of h by the set instruction of bf16 pairs, which is slow (counting 4.8 % of this
- * kernel gated and 6.1 % plain, by integer instructions and a plane for each of
- * pattern and hidden 3.7 % and 4.7 %); three stages where gated made no
- * difference. */
+ * down adds a row's nnz from the count words, where these tell it.
+ *
+ * K 2048, one H200, by turns with cuBLASLt's products and a kernel for act(g) u: gated
+ * N 5632 0.87 to 0.91 of them, plain N 8192 1.04 to 1.06 at M 16384 and 0.98 at 65536;
+ * counting adds 3.1 % (gated) and 3.6 % (plain), 2.3 and 2.1 % of the whole layer: the
+ * spare warps are busy to a quarter and nobody waits for them, but the board's power
+ * bounds it all, so that every instruction costs. Of these l1 is 1.2 and 2.3 %, columns
+ * 1.7 and 0.9 %. A plain tile waits for its loads (a fifth of its time): staging takes
+ * the room of a fourth stage.
+ *
+ * Lost: accumulators overwritten by integer instructions, 1.20 (act.cuh, as_float);
+ * bits of h by the set instruction of bf16 pairs, which is slow; three stages where
+ * gated made no difference; l1 summed by the spare warps (plain 24 % slower: a shuffle
+ * waits behind the products' reads of shared memory) or by a product with ones (gated
+ * 0.6 % slower than the additions); nnz by atomics and first and last read before they
+ * are changed (plain 0.9 %); whole tiles in a half filled last round (plain, M 16384
+ * 1.4 %); a leading warpgroup, cache policies of weights (evict last) and of h
+ * (streaming, 0.3 %), groups of 16 or 32 row pairs: within the noise. */
 #include "kernels/cuda/hidden.cuh"
 
 namespace hidden {
@@ -79,7 +90,36 @@ enum tw_status launch_off(const struct twp_device *device, const Params &p, bool
                     : launch_family<false, OFF>(device, p, stream, err);
 }
 
+/* What the planes follow from. */
+static Params params_of(const struct twp_hidden_args *args)
+{
+    Params p = {};
+    p.apply.kind = TW_ACTIVE_GATE;
+    if (args->apply)
+        p.apply = *args->apply;
+    p.wide_h = args->wide_h;
+    p.count = args->count;
+    p.counts = args->counts;
+    return p;
+}
+
+static bool leaves_nnz(const struct twp_device *device, const struct twp_hidden_args *args,
+                       bool is_fast)
+{
+    return is_fast && args->count && args->counts.is_on && args->type == TW_BF16 &&
+           device->path != TW_CUDA_PORTABLE;
+}
+
 } // namespace hidden
+
+extern "C" bool tw_hidden_leaves_nnz(const struct twp_device *device,
+                                     const struct twp_hidden_args *args)
+{
+    hidden::Params p = hidden::params_of(args);
+    bool is_fast = false;
+    return hidden::plan_planes(p, args->gate != NULL, &is_fast, NULL) == TW_OK &&
+           hidden::leaves_nnz(device, args, is_fast);
+}
 
 extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
                                            const struct twp_hidden_args *args,
@@ -87,7 +127,7 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
 {
     using namespace hidden;
     bool is_gated = args->gate != NULL, is_fast = false;
-    Params p = {};
+    Params p = params_of(args);
     p.x = common::map_of(args->x);
     p.gate = common::map_of(is_gated ? args->gate : args->up);
     p.up = common::map_of(args->up);
@@ -99,25 +139,18 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
     p.parts = (args->cols + TWP_PART - 1) / TWP_PART;
     p.act = args->activation.act;
     p.threshold = args->activation.arg;
-    p.apply.kind = TW_ACTIVE_GATE;
-    if (args->apply)
-        p.apply = *args->apply;
     p.h = static_cast<uint16_t *>(args->h);
     p.stride = args->stride;
-    p.wide_h = args->wide_h;
     p.wide_gate = args->wide_gate;
-    p.count = args->count;
     p.l1_part = args->l1_part;
-    p.counts = args->counts;
     enum tw_status status = plan_planes(p, is_gated, &is_fast, err);
     if (status != TW_OK)
         return status;
+    p.leaves_nnz = leaves_nnz(device, args, is_fast);
     if (device->path == TW_CUDA_PORTABLE)
         return launch_mma(device, args, p, stream, err);
     if (args->type == TW_F16 || !is_fast)
         return launch_any(device, p, args->type, is_gated, stream, err);
-    if (args->form && p.act == TW_ACT_RELU)
-        return launch_form(device, p, is_gated, args->form & ~TWP_FORM, stream, err);
     return p.counts.is_on ? launch_fast(device, p, is_gated, stream, err)
                           : launch_off(device, p, is_gated, stream, err);
 }

@@ -7,7 +7,7 @@
 
 namespace hidden {
 
-template <Family F, bool GATED, enum tw_dtype T, Mode MODE, int FORM>
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     hidden_kernel(const __grid_constant__ Params p)
 {
@@ -18,24 +18,24 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     int rows = actual_rows(p.rows);
     if (rows == 0)
         return;
-    Schedule<(FORM & TAIL) != 0> at(rows, (p.cols + COLS - 1) / COLS);
+    Schedule<true> at(rows, (p.cols + COLS - 1) / COLS);
     start(smem);
     if (threadIdx.x < 128) {
         hopper::registers_down<Registers<MODE>::LOW>();
         if (threadIdx.x == 0) {
             Ring<L::STAGES> ring;
-            const CUtensorMap *b = GATED && at.rank == 0 ? &p.gate : &p.up;
-            int below = GATED ? 0 : at.rank * (TILE_N / CLUSTER);
+            const CUtensorMap *b = GATED && at.rank() == 0 ? &p.gate : &p.up;
+            int below = GATED ? 0 : at.rank() * (TILE_N / CLUSTER);
             for (; at.has(); at.next())
                 load_tile(smem, ring, &p.x, b, at.row(),
-                          at.column_tile * COLS + below, p.steps, at.rank);
+                          at.column_tile * COLS + below, p.steps, at.rank());
         } else if (threadIdx.x >= 32) {
-            help<GATED, MODE, FORM>(p, smem.staged, smem.full + L::BARRIERS, at, rows);
+            help<GATED, MODE>(p, smem.staged, smem.full + L::BARRIERS, at, rows);
         }
         __syncwarp();
     } else {
         hopper::registers_up<Registers<MODE>::HIGH>();
-        int half = half_of_thread<FORM>();
+        int half = half_of_thread();
         Ring<L::STAGES> ring;
         for (bool is_first = true; at.has(); at.next(), is_first = false) {
             float d[128];
@@ -45,10 +45,10 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                     hopper::named_sync(TAKEN + half, HANDOVER);
                 continue;
             }
-            multiply_tile<T, FORM>(d, smem, ring, half, p.steps, at.is_half());
+            multiply_tile<T>(d, smem, ring, half, p.steps);
             if (!is_first)
                 hopper::named_sync(TAKEN + half, HANDOVER);
-            stage_half<F, GATED, T, MODE, FORM>(d, smem.staged + half * L::HALF_BYTES, p,
+            stage_half<F, GATED, T, MODE>(d, smem.staged + half * L::HALF_BYTES, p,
                                                 at.row() + half * HALF_ROWS, at.column_tile,
                                                 rows);
             hopper::named_arrive(STAGED + half, HANDOVER);
@@ -57,15 +57,15 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <Family F, bool GATED, enum tw_dtype T, Mode MODE, int FORM = TW_HIDDEN_FORM>
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
 enum tw_status launch(const struct twp_device *device, const Params &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = Plan<GATED, MODE>::BYTES;
-    cudaFuncSetAttribute(hidden_kernel<F, GATED, T, MODE, FORM>,
+    cudaFuncSetAttribute(hidden_kernel<F, GATED, T, MODE>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
-    return common::launch_plain<CLUSTER>("hidden", hidden_kernel<F, GATED, T, MODE, FORM>, blocks,
+    return common::launch_plain<CLUSTER>("hidden", hidden_kernel<F, GATED, T, MODE>, blocks,
                                          THREADS, bytes, stream, err, p);
 }
 
@@ -75,9 +75,6 @@ enum tw_status launch_off(const struct twp_device *device, const Params &p, bool
                           cudaStream_t stream, struct tw_error *err);
 enum tw_status launch_fast(const struct twp_device *device, const Params &p, bool is_gated,
                            cudaStream_t stream, struct tw_error *err);
-/* Those of relu in every form, for the program that times them: hidden_forms.cu. */
-enum tw_status launch_form(const struct twp_device *device, const Params &p, bool is_gated,
-                           int form, cudaStream_t stream, struct tw_error *err);
 /* All else: hidden_any.cu. */
 enum tw_status launch_any(const struct twp_device *device, const Params &p, enum tw_dtype type,
                           bool is_gated, cudaStream_t stream, struct tw_error *err);

@@ -14,26 +14,13 @@ __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
     return (pairs >> 9 & 0x55) | (pairs >> 24 & 0xaa);
 }
 
-/* How many values aren't zero. */
-template <int FORM> struct Nonzeros {
-    uint32_t sum = 0; // FLAGS: of even and of odd columns
-    __device__ __forceinline__ void add(uint4 v)
-    {
-        constexpr uint32_t BELOW_SIGN = 0x7fff7fff;
-        if (FORM & FLAGS)
-            sum += hopper::nonzero_halves(v.x & BELOW_SIGN) +
-                   hopper::nonzero_halves(v.y & BELOW_SIGN) +
-                   hopper::nonzero_halves(v.z & BELOW_SIGN) +
-                   hopper::nonzero_halves(v.w & BELOW_SIGN);
-        else
-            sum += __popc(nonzero_tops(v.x) >> 3 | nonzero_tops(v.y) >> 2 | nonzero_tops(v.z) >> 1 |
-                          nonzero_tops(v.w));
-    }
-    __device__ __forceinline__ int total() const
-    {
-        return FORM & FLAGS ? (sum & 0xffff) + (sum >> 16) : sum;
-    }
-};
+/* How many values aren't zero, of even columns in the lower half, of odd ones above. */
+__device__ __forceinline__ uint32_t nonzero_numbers(uint4 v)
+{
+    constexpr uint32_t BELOW_SIGN = 0x7fff7fff;
+    return hopper::nonzero_halves(v.x & BELOW_SIGN) + hopper::nonzero_halves(v.y & BELOW_SIGN) +
+           hopper::nonzero_halves(v.z & BELOW_SIGN) + hopper::nonzero_halves(v.w & BELOW_SIGN);
+}
 
 /* Warps 1-3 go over the rows of a half tile of h, 16 bytes a lane; f(row, chunk,
  * value) for each, the whole warp at once. */
@@ -58,9 +45,9 @@ __device__ __forceinline__ void store_bits(uint32_t staged, int row, int chunk, 
 
 /* Rows of h out; also their bits (FAST, plain), or how many aren't zero (FAST,
  * gated). */
-template <bool GATED, Mode MODE, int FORM>
+template <bool GATED, Mode MODE>
 __device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int place, int tile,
-                                           int rows, Nonzeros<FORM> &nonzeros)
+                                           int rows, uint32_t &nonzeros)
 {
     int first = tile * Shape<GATED>::COLS;
     uint16_t *to = p.h + place * p.stride + first;
@@ -68,21 +55,22 @@ __device__ __forceinline__ void write_rows(const Params &p, uint32_t staged, int
         if (place + r < rows && first + 8 * chunk < p.cols)
             *reinterpret_cast<uint4 *>(to + r * p.stride + 8 * chunk) = v;
         if (MODE == FAST && GATED)
-            nonzeros.add(v);
+            nonzeros += nonzero_numbers(v);
         if (MODE == FAST && !GATED)
             store_bits<GATED>(staged, r, chunk, v);
     });
 }
 
 /* A row's counts of one part under the definitions of the plane; `also`: another
- * plane that has the same bits, or the plane. */
+ * plane that has the same bits, or the plane. But for so many, which down adds. */
 __device__ __forceinline__ void add_row(const Params &p, int plane, int also, int number, int row,
-                                        uint2 n)
+                                        uint2 n, uint32_t left)
 {
-    for (int def = 0; def < p.counts.defs; def++) // route counts a routed row's pattern
-        if ((p.plane_of[def] == plane || p.plane_of[def] == also) && n.x + n.y &&
+    uint32_t more = n.x + n.y - left; // modulo 2^32
+    for (int def = 0; def < p.counts.defs && more; def++) // route counts a routed row's pattern
+        if ((p.plane_of[def] == plane || p.plane_of[def] == also) &&
             (p.count || p.counts.def[def].kind != TW_ACTIVE_GATE))
-            atomicAdd(p.counts.nnz[def] + row, n.x + n.y);
+            atomicAdd(p.counts.nnz[def] + row, more);
     if (plane != 0 || !p.count)
         return;
     int tiles = (p.cols + TWP_TILE - 1) / TWP_TILE;
@@ -102,6 +90,18 @@ __device__ __forceinline__ uint4 load_row(uint32_t staged, int plane, int part, 
                                           : plane_row<GATED, MODE>(half, plane, part, within));
 }
 
+/* How many of these counts down adds: those of the pattern. */
+template <bool GATED, Mode MODE, planes::Layout L>
+__device__ __forceinline__ uint32_t left_to_down(const Params &p, uint32_t staged, int row, uint2 n)
+{
+    if (MODE != FAST || !p.leaves_nnz)
+        return 0;
+    if (GATED && L == planes::COPIED)
+        n = planes::row_counts<planes::MULTIPLIED>(
+            load_row<GATED, FAST, planes::MULTIPLIED>(staged, 0, 0, row));
+    return n.x + n.y;
+}
+
 /* A plane's part over all rows of the tile, 64 of its columns (side 0 or 1). */
 template <bool GATED, Mode MODE, planes::Layout L>
 __device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, int place, int tile,
@@ -116,8 +116,11 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, in
         int mine = place + 32 * group + lane;
         uint4 bits = load_row<GATED, MODE, L>(staged, plane, part, 32 * group + lane);
         bool is_counted = mine < rows;
-        if (is_counted && side == 0)
-            add_row(p, plane, also, number, number_of(p.rows, mine), planes::row_counts<L>(bits));
+        if (is_counted && side == 0) {
+            uint2 n = planes::row_counts<L>(bits);
+            add_row(p, plane, also, number, number_of(p.rows, mine), n,
+                    left_to_down<GATED, MODE, L>(p, staged, 32 * group + lane, n));
+        }
         if (is_counted && p.counts.skip)
             is_counted = !p.counts.skip[number_of(p.rows, mine)];
         uint32_t counted = __ballot_sync(FULL_WARP, is_counted);
@@ -131,7 +134,7 @@ __device__ __forceinline__ void count_plane(const Params &p, uint32_t staged, in
         int at = number * planes::COLUMNS + planes::column_of<L>(2 * side + i, lane);
         for (int def = 0; def < p.counts.defs && column[i].any(); def++)
             if (p.plane_of[def] == plane || p.plane_of[def] == also)
-                planes::publish(p.counts, def, at, column[i], number_of(p.rows, place),
+                planes::publish(p.counts, def, at, column[i],
                                 [&](int row) { return number_of(p.rows, place + row); });
     }
 }
@@ -191,15 +194,15 @@ __device__ __forceinline__ void count_tile(const Params &p, uint32_t staged, uin
             count_plane<GATED, MODE, planes::COPIED>(p, staged, place, tile, rows, 1, 1, 0, side);
 }
 
-template <bool GATED, Mode MODE, int FORM>
+template <bool GATED, Mode MODE>
 __device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t sums,
-                                     Schedule<(FORM & TAIL) != 0> at, int all_rows)
+                                     Schedule<true> at, int all_rows)
 {
     constexpr int HALF_BYTES = Plan<GATED, MODE>::HALF_BYTES;
     for (; at.has(); at.next()) {
         int place = at.row(), tile_rows = at.halves() * HALF_ROWS;
-        int rows = FORM & TAIL ? min(all_rows, place + tile_rows) : all_rows;
-        Nonzeros<FORM> nonzeros;
+        int rows = min(all_rows, place + tile_rows);
+        uint32_t nonzeros = 0;
         for (int half = 0; half < at.halves(); half++) {
             hopper::named_sync(STAGED + half, HANDOVER);
             write_rows<GATED, MODE>(p, staged + half * HALF_BYTES, place + half * HALF_ROWS,
@@ -207,7 +210,7 @@ __device__ __forceinline__ void help(const Params &p, uint32_t staged, uint32_t 
         }
         if (MODE != OFF && p.counts.is_on)
             count_tile<GATED, MODE>(p, staged, sums, place, at.column_tile, rows,
-                                    nonzeros.total(), tile_rows);
+                                    (nonzeros & 0xffff) + (nonzeros >> 16), tile_rows);
         __syncwarp();
         for (int half = 0; half < 2 && at.has_next(); half++)
             hopper::named_arrive(TAKEN + half, HANDOVER);

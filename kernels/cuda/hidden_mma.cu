@@ -296,7 +296,7 @@ template <bool GATED> __device__ __forceinline__ void count_plane(const Params &
         int at = number * planes::COLUMNS + planes::column_of<planes::COPIED>(2 * side + i, lane);
         for (int def = 0; def < p.counts.defs && column[i].any(); def++)
             if (p.plane_of[def] == plane)
-                planes::publish(p.counts, def, at, column[i], number_of(p.rows, place),
+                planes::publish(p.counts, def, at, column[i],
                                 [&](int row) { return number_of(p.rows, place + row); });
     }
 }

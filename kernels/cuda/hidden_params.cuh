@@ -23,6 +23,7 @@ struct Params {
     int64_t stride;
     float *wide_h, *wide_gate;
     uint32_t *count;
+    bool leaves_nnz; // of the pattern, to down.cu
     float *l1_part;
     struct twp_counts counts;
 };

@@ -17,18 +17,10 @@ enum Mode { OFF, FAST, ANY };
 /* relu, relu2 and fatrelu as such, or what `act` names. */
 enum Family { RELU = TW_ACT_RELU, RELU2 = TW_ACT_RELU2, FATRELU = TW_ACT_FATRELU, SMOOTH, EVERY };
 
-/* Beside product.cuh's forms: bits of values that aren't 0 come from flags of halves,
- * which takes the multiplying threads two instructions a pair for the pattern, and
- * sums of |h| share their shuffles. */
-constexpr int FLAGS = 16;
-#ifndef TW_HIDDEN_FORM
-#define TW_HIDDEN_FORM (hidden::FLAGS | product::LEAN)
-#endif
-
 /* Registers of a spare and of a multiplying thread: counting takes the spare ones more
  * than packing. */
 template <Mode MODE> struct Registers {
-    static constexpr int LOW = MODE == OFF ? 88 : 104, HIGH = MODE == OFF ? 208 : 200;
+    static constexpr int LOW = MODE == OFF ? 88 : 120, HIGH = MODE == OFF ? 208 : 192;
     static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 };
 constexpr int COUNTING = 5;         // the barrier of the spare warps

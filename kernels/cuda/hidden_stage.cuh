@@ -156,36 +156,12 @@ __device__ __forceinline__ void find_bad(const Params &p, uint32_t staged, int p
     }
 }
 
-/* Sums of |h| by row and part. Is one beyond T's numbers? Then so may a value
- * be, or become when it is rounded. */
+/* Sums of |h| by row and part, by shuffles that halve what is summed: lane 0 of 4
+ * ends with the first row's first part, lane 1 with the next row's, lanes 2 and 3
+ * with the other part's (plain). Is one beyond T's numbers? Then so may a value be,
+ * or become when it is rounded. */
 template <bool GATED, enum tw_dtype T>
 __device__ __forceinline__ bool publish_l1(const float (&l1)[2][Shape<GATED>::PARTS],
-                                           const Params &p, int place, int tile, int rows)
-{
-    constexpr float GREATEST = T == TW_F16 ? 65504.0f : 3.38953139e38f;
-    constexpr int PARTS = Shape<GATED>::PARTS;
-    int lane = threadIdx.x % 32, row = place + threadIdx.x % 128 / 32 * 16 + lane / 4;
-    bool is_far = false;
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-#pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            float sum = l1[i][part];
-            sum += __shfl_xor_sync(FULL_WARP, sum, 1);
-            sum += __shfl_xor_sync(FULL_WARP, sum, 2);
-            int number = tile * PARTS + part;
-            if (lane % 4 == 0 && row + 8 * i < rows && number < p.parts)
-                p.l1_part[(int64_t)(row + 8 * i) * p.parts + number] = sum;
-            is_far |= !(sum <= GREATEST);
-        }
-    return __any_sync(FULL_WARP, is_far);
-}
-
-/* publish_l1 by shuffles that halve what is summed: lane 0 of 4 ends with the first
- * row's first part, lane 1 with the next row's, lanes 2 and 3 with the other part's
- * (plain). Each sum is of the same pairs. */
-template <bool GATED, enum tw_dtype T>
-__device__ __forceinline__ bool publish_l1_at_once(const float (&l1)[2][Shape<GATED>::PARTS],
                                                    const Params &p, int place, int tile, int rows)
 {
     constexpr float GREATEST = T == TW_F16 ? 65504.0f : 3.38953139e38f;
@@ -217,7 +193,7 @@ __device__ __forceinline__ uint32_t word_of_flags(uint32_t flags)
     return __byte_perm(__brev(flags), 0, 0x1032);
 }
 
-template <Family F, bool GATED, enum tw_dtype T, Mode MODE, int FORM>
+template <Family F, bool GATED, enum tw_dtype T, Mode MODE>
 __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, const Params &p,
                                            int place, int tile, int rows)
 {
@@ -247,11 +223,9 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
             }
             if (!IS_CUT || F == RELU2)
                 pair = hopper::round_pair<T>(low, high);
-            if (MODE == FAST && GATED && (FORM & FLAGS))
+            if (MODE == FAST && GATED)
                 pattern[n % 2] = 2 * pattern[n % 2] +
                                  hopper::nonzero_halves(IS_CUT ? pair : pair & 0x7fff7fffu);
-            else if (MODE == FAST && GATED)
-                pattern[n % 2] = pattern[n % 2] >> 1 | nonzero_tops(pair, !IS_CUT);
             if (F == EVERY) {
                 low = d[S::UP + v]; // h is made
                 high = d[S::UP + v + 1];
@@ -271,14 +245,12 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged, con
     if (MODE == FAST && GATED)
         for (int i = 0; i < 2; i++)
             hopper::store_word(plane_row<GATED, MODE>(staged, 0, 0, row + 8 * i) + lane % 4 * 4,
-                               FORM & FLAGS ? word_of_flags(pattern[i]) : pattern[i]);
+                               word_of_flags(pattern[i]));
     if (MODE == ANY)
         for (int i = 0; i < p.planes; i++)
             if (p.plane[i].kind == TW_ACTIVE_HIDDEN || p.plane[i].kind == TW_ACTIVE_ABS)
                 mark<GATED, S::UP>(d, p.plane[i], staged, i);
-    bool is_far = FORM & FLAGS ? publish_l1_at_once<GATED, T>(l1, p, place, tile, rows)
-                               : publish_l1<GATED, T>(l1, p, place, tile, rows);
-    if (is_far)
+    if (publish_l1<GATED, T>(l1, p, place, tile, rows))
         find_bad<GATED, T>(p, staged, place, tile, rows);
 }
 

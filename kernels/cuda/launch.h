@@ -150,7 +150,8 @@ struct twp_pack_args {
     struct twp_packed out;
     const struct twp_def *apply; /* a gate-abs: what isn't active is 0, and the
                                   * pattern is what is; or NULL */
-    int form; /* 0: the fastest known; else TWP_FORM and one of its own */
+    int form; /* of the portable path; 0: the fastest known; else TWP_FORM and
+               * one of its own */
 };
 
 TW_MUST_USE enum tw_status tw_launch_pack(const struct twp_device *device,
@@ -225,8 +226,13 @@ struct twp_hidden_args {
     uint32_t *count;             /* count words to write, or NULL; by list */
     float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
     struct twp_counts counts;
-    int form; /* as pack's */
 };
+
+/* Does hidden leave the rows' nnz to down, which adds them up from the count
+ * words? It does where they tell them: on Hopper, in bf16, a dense layer's `gate`
+ * and `hidden`. Then counts.nnz is what `hidden` differs from the pattern by. */
+bool tw_hidden_leaves_nnz(const struct twp_device *device,
+                          const struct twp_hidden_args *args);
 
 TW_MUST_USE enum tw_status tw_launch_hidden(const struct twp_device *device,
                                             const struct twp_hidden_args *args,
@@ -244,6 +250,7 @@ struct twp_down_args {
     const float *l1_part;  /* summed into counts.l1 where counts.is_on */
     const uint32_t *count; /* a dense layer's count words, whose tiles are added
                             * to the histograms; NULL: route did that */
+    bool adds_nnz;         /* of a row's count words into counts.nnz */
     struct twp_counts counts;
     /* h and down themselves, for down_thin: rows so far apart, a multiple of 8,
      * zeros behind the columns. */

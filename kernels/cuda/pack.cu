@@ -20,15 +20,16 @@
  * Where gate-abs is applied, every value is activated in place (any activation) and
  * compared in fp32, before it is rounded.
  *
- * The mainloop alone takes 0.91 of cuBLASLt's product (M 16384, K 2048, N 5632,
- * one H200; 3 or 4 stages, groups of 4, 8 or 16: within 2 %; stages of K 32: 4 %
- * slower), all of this kernel 1.05 to 1.07 at 29 and 1.08 at 98 non-zeros, tensor
- * cores busy to 89 %; at M 65536 1.03 (1.02 and 1.00 before fp16 and applied
- * definitions came in). Lost: mbarrier waits and arrivals of cluster
- * scope, 1.37 of cuBLASLt; packing a row at a time, by a scan of shuffles and
- * unrolled predicated stores 1.20, by ballots 1.15 (the helper warps were slower
- * than the mainloop); a bias decided at run time 1.09; 512 threads, for more
- * helpers, leave too few registers for the accumulators. */
+ * K 2048, N 5632, 29 non-zeros, one H200, by turns with cuBLASLt's product: 0.94 to
+ * 1.02 of it at M 16384 (a warm and a cold chip: cuBLASLt's gains more from the higher
+ * clock), 0.99 to 1.01 at M 65536, where both are bound by the board's power. Lost:
+ * whole tiles in a last round that half fills the chip 1.7 % (0.1 % at M 65536), a
+ * warpgroup that leads by a step 0.3 %, addresses kept per thread 1.0 %, two rows at a
+ * time by ballots 1.7 %, 4 stages without room to stage, stages of K 32 4 %; mbarrier
+ * waits and arrivals of cluster scope, 1.37 of cuBLASLt; packing a row at a time, by a
+ * scan of shuffles and unrolled predicated stores 1.20, by ballots 1.15 (the helper
+ * warps were slower than the mainloop); a bias decided at run time 1.09; 512 threads,
+ * for more helpers, leave too few registers for the accumulators. */
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
@@ -43,11 +44,6 @@ using namespace packing;
 
 constexpr int STAGES = 3;
 
-/* Beside product.cuh's forms: rows are packed in groups (pack_groups.cuh). */
-constexpr int GROUPS = 16;
-#ifndef TW_PACK_FORM
-#define TW_PACK_FORM (GROUPS | LEAN)
-#endif
 static_assert(TILE_N * 2 == ROW_BYTES, "a staged row");
 
 struct PackParams {
@@ -106,9 +102,9 @@ __device__ __forceinline__ void stage_half(float (&d)[128], uint32_t staged,
 }
 
 /* Warps 1-3: both halves of every tile. */
-template <int ACT, enum tw_dtype T, int FORM>
+template <int ACT, enum tw_dtype T>
 __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
-                                           Schedule<(FORM & TAIL) != 0> at)
+                                           Schedule<true> at)
 {
     constexpr int STEP = HELPERS / 32;
     int warp = threadIdx.x / 32 - 1;
@@ -119,7 +115,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
             int row = at.row() + half * HALF_ROWS, rows = min(HALF_ROWS, p.rows - row);
             uint32_t half_tile = staged + half * HALF_ROWS * ROW_BYTES;
             hopper::named_sync(STAGED + half, HANDOVER);
-            if ((FORM & GROUPS) && rows == HALF_ROWS && columns >= TWP_TILE)
+            if (rows == HALF_ROWS && columns >= TWP_TILE)
                 pack_groups<ACT, T, STEP>(p.out, half_tile, row, at.column_tile,
                                           (warp + 2 * half) % STEP); // 16 groups a half
             else
@@ -132,11 +128,11 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
     }
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<STAGES> &smem,
-                                               Schedule<(FORM & TAIL) != 0> at)
+                                               Schedule<true> at)
 {
-    int half = half_of_thread<FORM>();
+    int half = half_of_thread();
     uint32_t staged = smem.staged + half * HALF_ROWS * ROW_BYTES;
     Ring<STAGES> ring;
     for (bool is_first = true; at.has(); at.next(), is_first = false) {
@@ -147,7 +143,7 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
                 hopper::named_sync(TAKEN + half, HANDOVER);
             continue;
         }
-        multiply_tile<T, FORM>(d, smem, ring, half, p.steps, at.is_half());
+        multiply_tile<T>(d, smem, ring, half, p.steps);
         if (!is_first)
             hopper::named_sync(TAKEN + half, HANDOVER);
         stage_half<ACT, HAS_BIAS, T>(d, staged, p, at.column_tile * TILE_N);
@@ -155,13 +151,13 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
     }
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     pack_kernel(const __grid_constant__ PackParams p)
 {
     TW_DYNAMIC_SHARED_ALIGNED(raw, 16);
     Smem<STAGES> smem(raw, STAGED_BYTES);
-    Schedule<(FORM & TAIL) != 0> at(p.rows, p.out.tiles);
+    Schedule<true> at(p.rows, p.out.tiles);
     if (threadIdx.x == 0) {
         hopper::map_prefetch(&p.x);
         hopper::map_prefetch(&p.w);
@@ -173,26 +169,26 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             Ring<STAGES> ring;
             for (; at.has(); at.next())
                 load_tile(smem, ring, &p.x, &p.w, at.row(),
-                          at.column_tile * TILE_N + at.rank * (TILE_N / CLUSTER), p.steps,
-                          at.rank);
+                          at.column_tile * TILE_N + at.rank() * (TILE_N / CLUSTER), p.steps,
+                          at.rank());
         } else if (threadIdx.x >= 32) {
-            pack_tiles<ACT, T, FORM>(p, smem.staged, at);
+            pack_tiles<ACT, T>(p, smem.staged, at);
         }
         __syncwarp();
     } else {
         hopper::registers_up<REGISTERS_HIGH>();
-        multiply_tiles<ACT, HAS_BIAS, T, FORM>(p, smem, at);
+        multiply_tiles<ACT, HAS_BIAS, T>(p, smem, at);
     }
     common::let_next_start();
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
 }
 
-template <int ACT, bool HAS_BIAS, enum tw_dtype T, int FORM = TW_PACK_FORM>
+template <int ACT, bool HAS_BIAS, enum tw_dtype T>
 enum tw_status launch(const struct twp_device *device, const PackParams &p, cudaStream_t stream,
                       struct tw_error *err)
 {
     int bytes = smem_bytes(STAGES, STAGED_BYTES);
-    auto kernel = pack_kernel<ACT, HAS_BIAS, T, FORM>;
+    auto kernel = pack_kernel<ACT, HAS_BIAS, T>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
     return common::launch_plain<CLUSTER>("pack", kernel, blocks, THREADS, bytes, stream, err, p);
@@ -204,27 +200,6 @@ enum tw_status launch_act(const struct twp_device *device, const PackParams &p,
 {
     return p.bias ? launch<ACT, true, T>(device, p, stream, err)
                   : launch<ACT, false, T>(device, p, stream, err);
-}
-
-/* relu in bf16 without a bias in every form, for the program that times them. */
-enum tw_status launch_form(const struct twp_device *device, const PackParams &p, int form,
-                           cudaStream_t stream, struct tw_error *err)
-{
-    switch (form) {
-#define FORM(n)                                                                                    \
-    case n:                                                                                        \
-        return launch<TW_ACT_RELU, false, TW_BF16, n>(device, p, stream, err)
-        FORM(NO_FORM);
-        FORM(LEAN);
-        FORM(GROUPS);
-        FORM(GROUPS | LEAN);
-        FORM(GROUPS | LEAN | LEAD);
-        FORM(GROUPS | LEAN | TAIL);
-        FORM(GROUPS | LEAN | TAIL | LEAD);
-#undef FORM
-    default:
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of pack", form);
-    }
 }
 
 template <enum tw_dtype T>
@@ -258,8 +233,6 @@ extern "C" enum tw_status tw_launch_pack(const struct twp_device *device,
                     args->apply ? args->apply->threshold : args->activation.arg,
                     args->activation.act, args->activation.arg, args->out, args->apply != NULL};
     enum tw_act act = args->activation.act;
-    if (args->form && act == TW_ACT_RELU && args->type == TW_BF16 && !args->bias && !args->apply)
-        return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, act, stream, err)
                                 : launch_type<TW_BF16>(device, p, act, stream, err);
 }

@@ -94,19 +94,15 @@ struct Column {
 };
 static_assert(TILE_M == 128, "four words");
 
-/* A column that isn't empty into the layer's counts. base: the number of the tile's
- * first row, below which `first` mostly is; number(row): of any. Old values of
- * first and last do no harm. */
+/* A column that isn't empty into the layer's counts; number(row): of a row. Nothing
+ * is read, so nothing is waited for. */
 template <typename F>
 __device__ __forceinline__ void publish(const struct twp_counts &c, int def, int column,
-                                        const Column &rows, uint32_t base, F number)
+                                        const Column &rows, F number)
 {
     atomicAdd(c.fired[def] + column, rows.count());
-    if (base < c.first[def][column])
-        atomicMin(c.first[def] + column, number(rows.first()));
-    uint32_t last = number(rows.last()) + 1;
-    if (last > c.last[def][column])
-        atomicMax(c.last[def] + column, last);
+    atomicMin(c.first[def] + column, number(rows.first()));
+    atomicMax(c.last[def] + column, number(rows.last()) + 1);
 }
 
 } // namespace planes

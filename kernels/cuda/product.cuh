@@ -34,16 +34,9 @@ constexpr int REGISTERS_LOW = 72, REGISTERS_HIGH = 216;
 static_assert(128 * REGISTERS_LOW + 256 * REGISTERS_HIGH <= 65536, "register file");
 static_assert(A_BYTES % ALIGN == 0 && B_BYTES % (2 * ALIGN) == 0, "swizzled tiles");
 
-/* Named barriers: one pair a consumer warpgroup; one between the two. */
-constexpr int STAGED = 1, TAKEN = 3, LEADING = 6;
+/* Named barriers: one pair a consumer warpgroup. */
+constexpr int STAGED = 1, TAKEN = 3;
 constexpr int HANDOVER = 128 + HELPERS;
-
-/* Forms of a kernel, or'ed; same results. LEAD, LEAD_2: the first consumer
- * warpgroup begins every tile one step (two) before the second, so that one's
- * epilogue stands beside the other's products. TAIL: tiles of a last round that
- * would leave half of the clusters idle are cut into halves of rows. LEAN: operand
- * addresses are kept per warp, not per thread. */
-enum Form { NO_FORM = 0, LEAD = 1, LEAD_2 = 2, TAIL = 4, LEAN = 8 };
 
 constexpr int smem_bytes(int stages, int staged_bytes)
 {
@@ -80,38 +73,43 @@ template <int STAGES> struct Ring {
     }
 };
 
-/* The tiles of this block, one after another. HALVES: the last ones may be half
- * tiles, of 64 rows, which the first warpgroup multiplies. */
+/* The tiles of this block, one after another. HALVES: those of a last round that
+ * would leave half of the clusters idle are half tiles, of 64 rows, which the first
+ * warpgroup multiplies. */
 template <bool HALVES = false> struct Schedule {
-    int pairs, columns, total, index, step;
-    uint32_t rank;
+    int pairs, columns, index;
     int row_tile, column_tile;
-    int whole; // tiles before the first half tile; where HALVES
+    int whole; // tiles before the first half tile
 
     __device__ Schedule(int rows, int column_tiles)
         : pairs((rows + CLUSTER * TILE_M - 1) / (CLUSTER * TILE_M)), columns(column_tiles),
-          total(pairs * column_tiles), index(blockIdx.x / CLUSTER), step(gridDim.x / CLUSTER),
-          rank(hopper::cluster_rank())
+          index(blockIdx.x / CLUSTER), whole(pairs * column_tiles)
     {
-        if (HALVES) {
-            int rest = total % step;
-            whole = 2 * rest <= step ? total - rest : total;
-            total += total - whole;
-        }
+        int rest = whole % step();
+        if (HALVES && 2 * rest <= step())
+            whole -= rest;
         place();
+    }
+    /* Read again where they are wanted: registers are scarce. */
+    __device__ static int step() { return gridDim.x / CLUSTER; }
+    __device__ static uint32_t rank() { return hopper::cluster_rank(); }
+    __device__ int total() const
+    {
+        int tiles = pairs * columns;
+        return HALVES ? 2 * tiles - whole : tiles;
     }
     __device__ bool is_half() const { return HALVES && index >= whole; }
     __device__ int halves() const { return is_half() ? 1 : 2; }
     /* This block's first row of the tile. */
     __device__ int row() const
     {
-        return row_tile * TILE_M + (is_half() ? (int)rank * HALF_ROWS : 0);
+        return row_tile * TILE_M + (is_half() ? (int)rank() * HALF_ROWS : 0);
     }
-    __device__ bool has() const { return index < total; }
-    __device__ bool has_next() const { return index + step < total; }
+    __device__ bool has() const { return index < total(); }
+    __device__ bool has_next() const { return index + step() < total(); }
     __device__ void next()
     {
-        index += step;
+        index += step();
         place();
     }
     __device__ void place()
@@ -123,7 +121,7 @@ template <bool HALVES = false> struct Schedule {
         if (height < 1)
             return;
         row_tile = (first + within % height) * CLUSTER +
-                   (is_half() ? (index - whole) % 2 : (int)rank);
+                   (is_half() ? (index - whole) % 2 : (int)rank());
         column_tile = within / height;
     }
 };
@@ -165,47 +163,30 @@ template <int STAGES> __device__ __forceinline__ void release(const Smem<STAGES>
         hopper::barrier_arrive(smem.empty + 8 * stage, thread);
 }
 
-/* This consumer warpgroup's number, 0 or 1. */
-template <int FORM> __device__ __forceinline__ int half_of_thread()
+/* This consumer warpgroup's number, 0 or 1; the same register of all threads, so
+ * that operand addresses are kept per warp. */
+__device__ __forceinline__ int half_of_thread()
 {
-    int half = threadIdx.x / 128 - 1;
-    return FORM & LEAN ? __shfl_sync(0xffffffffu, half, 0) : half;
+    return __shfl_sync(0xffffffffu, (int)threadIdx.x / 128 - 1, 0);
 }
 
-/* d = this warpgroup's 64 rows of the tile. Where there are few steps the leading
- * warpgroup could lap the other, so it doesn't lead. */
-template <enum tw_dtype T, int FORM = NO_FORM, int STAGES>
+/* d = this warpgroup's 64 rows of the tile. */
+template <enum tw_dtype T, int STAGES>
 __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
-                                              Ring<STAGES> &ring, int half, int steps,
-                                              bool is_alone = false)
+                                              Ring<STAGES> &ring, int half, int steps)
 {
-    constexpr int AHEAD = FORM & LEAD_2 ? 2 : 1;
-    bool is_led = (FORM & (LEAD | LEAD_2)) && steps > STAGES && !is_alone;
     uint64_t first = hopper::tile_descriptor(smem.a(0) + half * (A_BYTES / 2));
     uint64_t rest = first >> 32 << 32; // the same of all
     uint32_t first_a = (uint32_t)first, to_b = (A_BYTES - half * (A_BYTES / 2)) / 16;
     int held = -1;
-    if (is_led && half == 1)
-        hopper::named_sync(LEADING, 256);
     for (int k = 0; k < steps; k++, ring.next()) {
         hopper::barrier_wait(smem.full + 8 * ring.stage, ring.parity);
-        uint64_t a = hopper::tile_descriptor(smem.a(ring.stage) + half * (A_BYTES / 2));
-        uint64_t b = hopper::tile_descriptor(smem.b(ring.stage));
-        uint32_t low_a = first_a + ring.stage * (STAGE_BYTES / 16);
+        uint32_t a = first_a + ring.stage * (STAGE_BYTES / 16);
         hopper::wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < TILE_K / 16; i++) {
-            if (FORM & LEAN) {
-                a = rest | (low_a + 2 * i);
-                b = rest | (low_a + to_b + 2 * i);
-                hopper::wgmma<T>(d, a, b, k + i > 0);
-            } else {
-                hopper::wgmma<T>(d, a + 2 * i, b + 2 * i, k + i > 0);
-            }
-        }
+        for (int i = 0; i < TILE_K / 16; i++)
+            hopper::wgmma<T>(d, rest | (a + 2 * i), rest | (a + to_b + 2 * i), k + i > 0);
         hopper::wgmma_commit();
-        if (is_led && half == 0 && k == AHEAD - 1)
-            hopper::named_arrive(LEADING, 256);
         hopper::wgmma_wait<1>();
         if (held >= 0)
             release(smem, held);

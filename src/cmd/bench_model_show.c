@@ -155,7 +155,7 @@ static void say_row(const struct tw_bench_model_options *o,
 {
     const struct tw_bench_model_row *r = &m->row[i];
     fprintf(stderr,
-            "%-14s %10.3f ms (min %.3f, mad %.3f, mean %.3f, std %.3f) %9.2f "
+            "%-15s %10.3f ms (min %.3f, mad %.3f, mean %.3f, std %.3f) %9.2f "
             "tokens/ms",
             tw_bench_model_name(r->form), (double)r->pass.median * 1e-6,
             (double)r->pass.min * 1e-6, (double)r->pass.mad * 1e-6,

@@ -118,11 +118,14 @@ static void report_end(const struct tw_profile_report *report,
     if (!isnan(t->device_busy))
         snprintf(busy, sizeof busy, ", device busy %.1f %%",
                  100 * t->device_busy);
+    double other = t->total - t->load - t->start - t->plan - t->begin -
+                   t->text - t->compute - t->record - t->checkpoint - t->close;
     tw_log(TW_LOG_DEBUG,
-           "time: load %.2f s, text %.2f s, compute %.2f s, record %.2f s, "
-           "%d checkpoints %.2f s, total %.2f s%s",
-           t->load, t->text, t->compute, t->record, t->checkpoints,
-           t->checkpoint, t->total, busy);
+           "time: load %.3f s, start %.3f s, plan %.3f s, begin %.3f s, "
+           "text %.3f s, compute %.3f s, record %.3f s, %d checkpoints %.3f s, "
+           "close %.3f s, other %.3f s, total %.3f s%s",
+           t->load, t->start, t->plan, t->begin, t->text, t->compute, t->record,
+           t->checkpoints, t->checkpoint, t->close, other, t->total, busy);
     if (report->was_complete && status == TW_OK)
         tw_log(TW_LOG_INFO, "run '%s' is complete already", report->name);
     if (!isnan(report->mean_nll) && report->vocab > 1 && report->tokens > 0 &&
@@ -272,10 +275,13 @@ const struct tw_command tw_command_profile = {
         "                         layers are streamed\n"
         "  -t, --threads N        threads (all cores; of several ranks, their "
         "share)\n"
-        "  --backend NAME         auto (so far cpu), cpu or cuda; layers that "
-        "don't fit the\n"
-        "                         GPU are streamed from the machine's memory, "
-        "which -v says\n"
+        "  --backend NAME         cpu, cuda, or auto: cuda where there is a "
+        "GPU and it can\n"
+        "                         count what is wanted (-v says why not), else "
+        "cpu; layers\n"
+        "                         that don't fit the GPU are streamed from the "
+        "machine's\n"
+        "                         memory, which -v says\n"
         "  --plan RUN|FILE        compute each layer as that run did, or as "
         "the file\n"
         "                         says (made from the text's first 4096 "

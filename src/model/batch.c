@@ -133,12 +133,11 @@ static enum tw_status compute(struct tw_runner *r, struct twp_flight *f,
                               struct tw_error *err)
 {
     enum tw_status status = TW_OK;
-    for (int64_t l = 0; f->obs && l < r->model->layers; l++)
-        tw_layer_obs_reset(&f->obs[l], f->batch.rows);
     if (f->is_timed)
         status = r->ops->mark(r->ctx, flight_mark(r, f, false), err);
     if (status == TW_OK)
-        status = twp_runner_pass(r, probes, f->obs, head, logits, err);
+        status = twp_runner_pass(r, f->batch.rows, probes, f->obs, head, logits,
+                                 err);
     if (status == TW_OK && f->is_timed)
         status = r->ops->mark(r->ctx, flight_mark(r, f, true), err);
     return status;

@@ -159,7 +159,9 @@ static enum tw_status feed_forward(struct tw_runner *r, int64_t number,
     return status;
 }
 
+/* obs is cleared late, beside what the device was given before. */
 static enum tw_status compute_layer(struct tw_runner *r, int64_t number,
+                                    int64_t rows,
                                     const struct tw_probes *probes,
                                     struct tw_layer_obs *obs,
                                     struct tw_error *err)
@@ -168,6 +170,8 @@ static enum tw_status compute_layer(struct tw_runner *r, int64_t number,
         twp_mark_put(r, twp_mark_index(number, TWP_MARK_LAYER), err);
     if (status == TW_OK)
         status = attend(r, number, err);
+    if (obs)
+        tw_layer_obs_reset(obs, rows);
     if (status == TW_OK)
         status = feed_forward(r, number, probes, obs, err);
     if (status == TW_OK)
@@ -206,7 +210,7 @@ static enum tw_status compute_head(struct tw_runner *r, struct tw_head_obs *obs,
     return status;
 }
 
-enum tw_status twp_runner_pass(struct tw_runner *r,
+enum tw_status twp_runner_pass(struct tw_runner *r, int64_t rows,
                                const struct tw_probes *probes,
                                struct tw_layer_obs *obs,
                                struct tw_head_obs *head,
@@ -215,7 +219,7 @@ enum tw_status twp_runner_pass(struct tw_runner *r,
 {
     enum tw_status status = embed(r, err);
     for (int64_t l = 0; status == TW_OK && l < r->model->layers; l++)
-        status = compute_layer(r, l, probes, obs ? &obs[l] : NULL, err);
+        status = compute_layer(r, l, rows, probes, obs ? &obs[l] : NULL, err);
     if (status == TW_OK)
         status = compute_head(r, head, logits, err);
     return status;

@@ -70,8 +70,9 @@ int twp_mark_batch(int flight, bool is_end);
 TW_MUST_USE enum tw_status twp_mark_put(struct tw_runner *runner, int index,
                                         struct tw_error *err);
 
-/* The started batch through the network. */
+/* The started batch of `rows` through the network. */
 TW_MUST_USE enum tw_status twp_runner_pass(struct tw_runner *runner,
+                                           int64_t rows,
                                            const struct tw_probes *probes,
                                            struct tw_layer_obs *obs,
                                            struct tw_head_obs *head,

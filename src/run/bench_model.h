@@ -19,13 +19,14 @@ extern "C" {
 
 /* How the feed-forward layers run, all layers alike but for AUTO. */
 enum tw_bench_model_form {
-    TW_BENCH_DENSE,         /* nothing counted, where the backend can do that */
-    TW_BENCH_DENSE_COUNTED, /* as profile runs a dense layer */
-    TW_BENCH_TWELL,         /* sparse, no row dense but those that overflow */
-    TW_BENCH_AUTO,          /* as planned from the first rows: profile's way */
+    TW_BENCH_DENSE,           /* nothing counted, where the backend can */
+    TW_BENCH_DENSE_COUNTED,   /* as profile runs a dense layer */
+    TW_BENCH_TWELL_UNCOUNTED, /* as the next, where the backend can do that */
+    TW_BENCH_TWELL,           /* sparse, no row dense but those that overflow */
+    TW_BENCH_AUTO,            /* as planned from the first rows, as profile */
     TW_BENCH_MODEL_FORMS
 };
-/* "dense", "dense-counted", "twell", "auto". */
+/* "dense", "dense-counted", "twell-uncounted", "twell", "auto". */
 const char *tw_bench_model_name(enum tw_bench_model_form form);
 
 struct tw_bench_model_options {

@@ -13,6 +13,7 @@
 static const char *const names[TW_BENCH_MODEL_FORMS] = {
     [TW_BENCH_DENSE] = "dense",
     [TW_BENCH_DENSE_COUNTED] = "dense-counted",
+    [TW_BENCH_TWELL_UNCOUNTED] = "twell-uncounted",
     [TW_BENCH_TWELL] = "twell",
     [TW_BENCH_AUTO] = "auto",
 };
@@ -24,6 +25,11 @@ static const struct tw_active gate = {.kind = TW_ACTIVE_GATE, .name = "gate"};
 const char *tw_bench_model_name(enum tw_bench_model_form form)
 {
     return names[form];
+}
+
+bool twp_is_counted(enum tw_bench_model_form form)
+{
+    return form != TW_BENCH_DENSE && form != TW_BENCH_TWELL_UNCOUNTED;
 }
 
 static enum tw_status run_batch(struct twp_model_bench *b,
@@ -62,7 +68,8 @@ enum tw_status twp_model_bench_pass(struct twp_model_bench *b, int form,
     enum tw_status status = set_up(b, form, err);
     int64_t begin = now();
     if (status == TW_OK)
-        status = run_batch(b, &hidden, form != TW_BENCH_DENSE, err);
+        status = run_batch(b, &hidden,
+                           twp_is_counted((enum tw_bench_model_form)form), err);
     *ns = now() - begin;
     if (*ns < 1)
         *ns = 1;
@@ -96,6 +103,8 @@ static enum tw_status choose_forms(struct twp_model_bench *b,
         !can_skip || !ffn || strcmp(ffn, "dense") == 0;
     b->is_there[TW_BENCH_TWELL] =
         b->to->is_sparse && (!ffn || strcmp(ffn, "twell") == 0);
+    b->is_there[TW_BENCH_TWELL_UNCOUNTED] =
+        can_skip && b->is_there[TW_BENCH_TWELL];
     b->is_there[TW_BENCH_AUTO] =
         b->to->is_sparse && (!ffn || strcmp(ffn, "auto") == 0);
     b->baseline = can_skip ? TW_BENCH_DENSE : TW_BENCH_DENSE_COUNTED;

@@ -165,7 +165,7 @@ static enum tw_status look_at(struct twp_model_bench *b,
     for (int64_t l = 0; l < b->to->layers; l++) {
         bool is_dense = b->plans[row->form][l].path == TW_FFN_DENSE;
         row->dense_layers += is_dense;
-        if (!is_dense)
+        if (!is_dense && twp_is_counted(row->form))
             row->routed += (int64_t)b->obs[l].dense_rows;
     }
     return status;

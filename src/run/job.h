@@ -4,6 +4,7 @@
 #ifndef TW_RUN_JOB_H
 #define TW_RUN_JOB_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,24 @@
 #include "run/rules.h"
 #include "text/batches.h"
 #include "text/tokenizer.h"
+
+/* What a commit stores of the run: how far it was at one moment. */
+struct tw_job_state {
+    const struct tw_profile *profile;
+    int64_t next_document, next_start; /* where a resumed run goes on */
+};
+
+/* A commit in a thread of its own. */
+struct tw_beside {
+    struct tw_profile *copy; /* NULL until the first */
+    struct tw_job_state state;
+    pthread_t thread;
+    bool is_on;        /* still to be joined */
+    bool is_done;      /* read and written as an atomic */
+    double begin, end; /* seconds; end and what follows once it is done */
+    enum tw_status status;
+    struct tw_error error;
+};
 
 struct tw_job {
     const struct tw_profile_options *o;
@@ -63,13 +82,16 @@ struct tw_job {
     struct tw_flights *flights;
     int64_t next_document, next_start;       /* where a resumed run goes on */
     double checkpoint_cost, last_checkpoint; /* seconds */
+    struct tw_beside beside;
     struct tw_profile_report *report;
 };
 
 /* Seconds of a monotonic clock. */
 double tw_job_clock(void);
 
-/* The model's runner on the job's backend, for batches of up to `rows`. */
+/* The model's runner on the job's backend, for batches of up to `rows`; with
+ * backend `auto` on the CPU where the other can't do the model or what is to be
+ * counted, which is said. */
 TW_MUST_USE enum tw_status tw_job_open_runner(struct tw_job *job, int64_t rows,
                                               struct tw_error *err);
 /* Everything up to the first commit; nothing is written. */
@@ -90,6 +112,8 @@ bool tw_job_ledger_is_full(const struct tw_job *job);
 /* Flights for this model and runner that count nothing but their probes; those,
  * the batches and what is asked for beyond are the caller's to add. */
 struct tw_flights_config tw_job_flights(const struct tw_job *job);
+/* Those that count all that the run is to count (job_runner.c). */
+struct tw_flights_config tw_job_counting(const struct tw_job *job);
 
 /* Makes or reads the plan and lets the runner use it (job_plan.c). */
 TW_MUST_USE enum tw_status tw_job_plan(struct tw_job *job,
@@ -111,12 +135,26 @@ TW_MUST_USE enum tw_status tw_job_put_pieces(struct tw_job *job,
  * counts. Sets is_resumed; report->was_complete if there is nothing to do. */
 TW_MUST_USE enum tw_status tw_job_begin(struct tw_job *job,
                                         struct tw_error *err);
+/* One transaction of a checkpoint. */
+TW_MUST_USE enum tw_status tw_job_commit(struct tw_job *job,
+                                         const struct tw_job_state *state,
+                                         bool is_last, bool is_patient,
+                                         struct tw_error *err);
 /* Counts so far, in one transaction (refused where another process has taken
  * the run over); the last one also what is derived and the
  * status 'complete'. TW_ERR_BUSY where another program reads the file;
  * is_patient waits for it, minutes if need be. */
 TW_MUST_USE enum tw_status tw_job_checkpoint(struct tw_job *job, bool is_last,
                                              bool is_patient,
+                                             struct tw_error *err);
+
+/* A checkpoint beside what follows (job_beside.c): begun, while none runs
+ * (false: there can't be one here); is it still under way; waited for, with
+ * what it gave (one that met a reader is left out, not an error; TW_OK where
+ * there is none). The store is its own until then. */
+bool tw_job_beside_start(struct tw_job *job);
+bool tw_job_beside_runs(const struct tw_job *job);
+TW_MUST_USE enum tw_status tw_job_beside_end(struct tw_job *job,
                                              struct tw_error *err);
 
 #endif

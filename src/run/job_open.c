@@ -302,6 +302,7 @@ void tw_job_close(struct tw_job *s)
     tw_flights_destroy(s->flights);
     tw_batches_destroy(s->batches);
     tw_profile_destroy(s->profile);
+    tw_profile_destroy(s->beside.copy);
     tw_ledger_destroy(s->ledger);
     tw_examples_destroy(s->examples);
     tw_free(s->watch);

@@ -240,6 +240,14 @@ static enum tw_status retry_commit(struct tw_job *s, int tried,
     return tw_store_commit(s->store, err);
 }
 
+/* In the last commit: one of its own would wait for the disk as long. */
+static void analyze(struct tw_job *s)
+{
+    struct tw_error unimportant = {0};
+    if (tw_store_analyze(s->store, &unimportant) != TW_OK)
+        tw_log(TW_LOG_WARNING, "%s: not analyzed", unimportant.text);
+}
+
 /* Documents are in the file by now, so the end can number the sequences. */
 static enum tw_status save_ledger(struct tw_job *s, bool is_last,
                                   struct tw_error *err)
@@ -250,27 +258,29 @@ static enum tw_status save_ledger(struct tw_job *s, bool is_last,
     return status;
 }
 
-enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
-                                 bool is_patient, struct tw_error *err)
+enum tw_status tw_job_commit(struct tw_job *s, const struct tw_job_state *state,
+                             bool is_last, bool is_patient,
+                             struct tw_error *err)
 {
-    double begin = tw_job_clock();
     enum tw_status status = tw_store_begin(s->store, err);
     if (status == TW_OK)
         status = check_writer(s, err);
     if (status == TW_OK && is_last)
         status = put_end(s, err);
     else if (status == TW_OK)
-        status = tw_profile_save(s->profile, s->store, s->run, err);
+        status = tw_profile_save(state->profile, s->store, s->run, err);
     if (status == TW_OK && s->ledger)
         status = save_ledger(s, is_last, err);
     if (status == TW_OK && s->examples)
         status = tw_examples_save(s->examples, s->store, s->run, err);
     if (status == TW_OK)
         status = tw_store_set_int(s->store, s->run, "next_document",
-                                  s->next_document, err);
+                                  state->next_document, err);
     if (status == TW_OK)
-        status = tw_store_set_int(s->store, s->run, "next_start", s->next_start,
-                                  err);
+        status = tw_store_set_int(s->store, s->run, "next_start",
+                                  state->next_start, err);
+    if (status == TW_OK && is_last)
+        analyze(s);
     if (status == TW_OK)
         status = tw_store_commit(s->store, err);
     for (int i = 0; status == TW_ERR_BUSY && is_patient && i < PATIENCE; i++)
@@ -279,6 +289,16 @@ enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
         tw_store_rollback(s->store);
     else if (s->ledger)
         tw_ledger_saved(s->ledger);
+    return status;
+}
+
+enum tw_status tw_job_checkpoint(struct tw_job *s, bool is_last,
+                                 bool is_patient, struct tw_error *err)
+{
+    const struct tw_job_state state = {s->profile, s->next_document,
+                                       s->next_start};
+    double begin = tw_job_clock();
+    enum tw_status status = tw_job_commit(s, &state, is_last, is_patient, err);
     s->last_checkpoint = tw_job_clock();
     s->checkpoint_cost = s->last_checkpoint - begin;
     s->report->times.checkpoint += s->checkpoint_cost;

@@ -26,6 +26,6 @@ librun_a_SOURCES = \
 	%reldir%/rules.c %reldir%/rules.h \
 	%reldir%/trainlog.c %reldir%/trainlog.h %reldir%/trainlog_csv.c \
 	%reldir%/trainlog_internal.h %reldir%/trainlog_json.c \
-	%reldir%/job.h %reldir%/job_facts.c %reldir%/job_ledger.c \
+	%reldir%/job.h %reldir%/job_beside.c %reldir%/job_facts.c %reldir%/job_ledger.c \
 	%reldir%/job_open.c %reldir%/job_plan.c %reldir%/job_record.c %reldir%/job_runner.c \
 	%reldir%/tokenizer_of.c %reldir%/tokenizer_of.h

@@ -90,6 +90,8 @@ static bool is_checkpoint_due(const struct tw_job *s)
 static enum tw_status checkpoint(struct tw_job *s, struct tw_error *err)
 {
     struct tw_error own = {0};
+    if (tw_job_beside_start(s))
+        return TW_OK;
     enum tw_status status = tw_job_checkpoint(s, false, false, &own);
     if (status == TW_ERR_BUSY) {
         tw_log(TW_LOG_WARNING, "%s: this checkpoint is left out", own.text);
@@ -102,7 +104,9 @@ static enum tw_status checkpoint(struct tw_job *s, struct tw_error *err)
 static enum tw_status stop(struct tw_job *s, const char *why, int64_t rows,
                            struct tw_error *err)
 {
-    enum tw_status status = tw_job_checkpoint(s, false, true, err);
+    enum tw_status status = tw_job_beside_end(s, err);
+    if (status == TW_OK)
+        status = tw_job_checkpoint(s, false, true, err);
     if (status != TW_OK)
         return status;
     return tw_error_set(err, TW_ERR_STOPPED,
@@ -127,15 +131,10 @@ static enum tw_status open_flights(struct tw_job *s, struct tw_error *err)
 {
     enum tw_status status =
         tw_batches_create(&s->text_again.documents, &s->text, &s->batches, err);
-    struct tw_flights_config config = tw_job_flights(s);
+    struct tw_flights_config config = tw_job_counting(s);
     config.batches = s->batches;
     config.read = read_text;
     config.arg = s;
-    config.probes = (struct tw_probes){s->rules.n_active, s->rules.active};
-    config.has_loss = !s->o->no_loss;
-    config.has_magnitudes = s->o->has_magnitudes;
-    config.has_sets = tw_job_wants_sets(s);
-    config.has_logits = s->oracle && tw_oracle_has_logits(s->oracle);
     return status == TW_OK ? tw_flights_create(&config, &s->flights, err)
                            : status;
 }
@@ -162,7 +161,10 @@ static enum tw_status count(struct tw_job *s, double begin,
         if (s->o->time_limit_seconds >= 0 &&
             tw_job_clock() - begin >= s->o->time_limit_seconds)
             return stop(s, "time limit reached", rows, err);
-        if (is_checkpoint_due(s))
+        if (tw_job_beside_runs(s))
+            continue;
+        status = tw_job_beside_end(s, err);
+        if (status == TW_OK && is_checkpoint_due(s))
             status = checkpoint(s, err);
     }
     return status;
@@ -221,9 +223,6 @@ static enum tw_status conclude(struct tw_job *s, struct tw_error *err)
     s->report->is_complete = true;
     s->report->tokens = totals.tokens;
     s->report->mean_nll = totals.mean_nll;
-    struct tw_error unimportant = {0};
-    if (tw_store_analyze(s->store, &unimportant) != TW_OK)
-        tw_log(TW_LOG_WARNING, "%s: not analyzed", unimportant.text);
     if (s->oracle && s->is_within)
         tw_log(TW_LOG_INFO, "parity: %s", s->parity);
     if (s->oracle && !s->is_within)
@@ -242,13 +241,23 @@ static enum tw_status prepare(struct tw_job *s, struct tw_error *err)
     return status;
 }
 
+/* Seconds since the last lap. */
+static double lap(double *from)
+{
+    double before = *from;
+    *from = tw_job_clock();
+    return *from - before;
+}
+
 static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
 {
-    double begin = tw_job_clock();
+    struct tw_profile_times *times = &s->report->times;
+    double begin = tw_job_clock(), from = begin;
     enum tw_status status = tw_job_open(s, err);
+    times->load = lap(&from);
     if (status == TW_OK)
         status = prepare(s, err);
-    s->report->times.load = tw_job_clock() - begin;
+    times->start = lap(&from);
     if (status == TW_OK && s->o->is_dry_run)
         tw_log(TW_LOG_INFO,
                "dry run: model and text can be opened; %s, ctx %lld, nothing "
@@ -258,8 +267,10 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
         return status;
     s->report->vocab = s->model->vocab;
     status = tw_job_plan(s, err);
+    times->plan = lap(&from);
     if (status == TW_OK)
         status = tw_job_begin(s, err);
+    times->begin = lap(&from);
     snprintf(s->report->name, sizeof s->report->name, "%s", s->name);
     if (status == TW_OK && s->report->was_complete && s->o->is_strict)
         status = check_strict(s, err);
@@ -271,6 +282,10 @@ static enum tw_status run_job(struct tw_job *s, struct tw_error *err)
     s->last_checkpoint = tw_job_clock();
     if (status == TW_OK) {
         status = count(s, begin, err);
+        struct tw_error own = {0};
+        enum tw_status last = tw_job_beside_end(s, &own);
+        if (status == TW_OK && last != TW_OK)
+            status = tw_error_set(err, last, "%s", own.text);
         report_times(s);
     }
     if (status == TW_OK)
@@ -297,7 +312,9 @@ enum tw_status tw_profile_run(const struct tw_profile_options *options,
     struct tw_error own = {0};
     enum tw_status status = run_job(&job, err ? err : &own);
     snprintf(report->writer, sizeof report->writer, "%s", job.writer);
+    double from = tw_job_clock();
     tw_job_close(&job);
-    report->times.total = tw_job_clock() - begin;
+    report->times.close = lap(&from);
+    report->times.total = from - begin;
     return status;
 }

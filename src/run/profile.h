@@ -61,9 +61,19 @@ struct tw_profile_options {
 };
 extern const struct tw_profile_options tw_profile_defaults;
 
-/* Where the time went, seconds. */
+/* Where the time went, seconds: one after the other, so that what is left of
+ * the total is what none of them is. */
 struct tw_profile_times {
-    double load, text, compute, record, checkpoint, total;
+    double load;    /* model, tokenizer and corpus opened, weights checked */
+    double start;   /* the backend, the weights brought to it */
+    double plan;    /* the text's first rows run and looked at */
+    double begin;   /* the first commit, or what is stored read again */
+    double text;    /* read, tokenized, cut */
+    double compute; /* what is waited for: tw_flights_times */
+    double record;  /* counts added up */
+    double checkpoint;
+    double close; /* everything given back, the backend's memory too */
+    double total;
     double device_busy; /* share of the time between the first batch and the
                          * last, on the backend's clock; NaN: not known */
     int checkpoints;

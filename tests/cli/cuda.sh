@@ -65,4 +65,11 @@ refused "no such device" 1 "there is no device 3" \
 # What the device can't do is an error by name, nothing silently less.
 refused "no share of a row is applied" 1 "backend 'cuda' cannot apply 'topp:0.9'" "$tw" profile \
     -m "$tiny" -f c.jsonl -c 96 --limit 60 --backend cuda --db x.sqlite --apply topp:0.9
+claim "auto leaves that to the CPU" "$tw" profile -m "$tiny" -f c.jsonl -c 96 --limit 60 \
+    --backend auto --db a.sqlite --apply topp:0.9
+equal "which computes it in its own type" "$(sql a.sqlite "SELECT backend || compute_dtype
+    FROM run_info" | tail -n 1)" cpufloat32
+claim "auto" "$tw" profile -m "$tiny" -f c.jsonl -c 96 --limit 60 --backend auto --db g.sqlite
+equal "auto is the device where there is one" "$(sql g.sqlite "SELECT backend FROM run_info" |
+    tail -n 1)" cuda
 finish

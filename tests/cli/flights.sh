@@ -54,6 +54,10 @@ TW_LATE="200 ffn" "$late" profile -m "$tiny" -f c.jsonl -c 128 --db w.sqlite -b 
 equal "each halving is one warning" "$(grep -c 'warning: no memory for a batch' err.txt)" 2
 claim "with both sizes" grep -q "(late: no memory at 3): -b 350 instead of 700" err.txt
 claim "the device's share" grep -q "device busy [0-9.]* %" err.txt
+equal "the phases make up the total, but for what is other" "$(sed -n 's/.*time: //p' err.txt | tr ',' '\n' |
+    awk '{ for (i = 1; i <= NF; i++) if ($i == "s") { if ($(i - 2) == "total") total = $(i - 1)
+        else { sum += $(i - 1); n++; if ($(i - 2) == "other") other = $(i - 1) } } }
+        END { d = sum - total; print n, (d < 0.006 && d > -0.006), (other > -0.001 && other < total / 4) }')" "10 1 1"
 "$plain" profile -m "$tiny" -f c.jsonl -c 128 --db x.sqlite -v >/dev/null 2>err.txt
 equal "which the cpu backend doesn't say" "$(grep -c 'device busy' err.txt)" 0
 for place in start ffn submit collect; do

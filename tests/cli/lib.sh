@@ -15,6 +15,7 @@ passed=0
 failed=0
 cd "$work" || exit 1
 unset TWELLSCOPE_DB TWELLSCOPE_FIGURES HF_HOME HF_HUB_CACHE || true
+export CUDA_VISIBLE_DEVICES= # `auto` is the CPU, also where there is a GPU
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}"
 
 ok() {
