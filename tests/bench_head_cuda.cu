@@ -4,9 +4,9 @@
  *     bench_head_cuda [M[,M...] [REPEATS]]
  *
  * cuBLASLt's product alone in bf16, 2048 rows at once, as PyTorch's chunks; head.c by
- * chunks of logits, and its products alone; head.c fused; the fused kernel in every
- * form (head_product.cu), all rows at once. Prints for each the median time, that
- * by the first's of the same round, and how far its losses are from the chunks'.
+ * chunks of logits, and its products alone; head.c fused; the same, all rows at once
+ * (head_product.cu). Prints for each the median time, that by the first's of the same
+ * round, and how far its losses are from the chunks', or that they are the fused ones'.
  * scripts/bench_head_cuda builds and runs it; default 8192,65536, 20 rounds: some ten
  * seconds. */
 #include "tests/bench_cuda.cuh"
@@ -19,8 +19,6 @@ namespace {
 
 constexpr int K = 2048, VOCAB = 49152, AT_ONCE = 2048, COLS = 4096;
 constexpr int DRAWN = 8192; // rows, repeated
-// bits: 16 polynomial, 32 sampled
-const int forms_of_head[] = {64, 80, 96, 112};
 
 struct Case {
     int m;
@@ -112,7 +110,8 @@ void run_head(Case &c, int i, tw_cuda_path path)
     c.context.device.path = TW_CUDA_HOPPER;
 }
 
-void run_form(Case &c, int i, int form)
+/* The fused kernels, all rows at once. */
+void run_fused(Case &c, int i)
 {
     twp_head_args a = {};
     a.type = TW_BF16;
@@ -125,7 +124,6 @@ void run_form(Case &c, int i, int form)
     a.part = c.part;
     a.nll = (float *)c.context.now->nll_device.at;
     a.batch = &c.context.now->on_device;
-    a.form = form;
     OK(tw_launch_head(&c.context.device, &a, 0, &err));
 }
 
@@ -180,10 +178,8 @@ void bench(int m, int repeats)
          {}},
         {"head.c's chunks, products alone", [&](int i) { run_wide(c, i); }, {}},
         {"head.c's chunks", [&](int i) { run_head(c, i, TW_CUDA_PORTABLE); }, {}},
-        {"head.c, fused", [&](int i) { run_head(c, i, TW_CUDA_HOPPER); }, {}}};
-    for (int form : forms_of_head)
-        forms.push_back({"fused, form " + std::to_string(form),
-                         [&, form](int i) { run_form(c, i, form); }, {}});
+        {"head.c, fused", [&](int i) { run_head(c, i, TW_CUDA_HOPPER); }, {}},
+        {"fused, all rows at once", [&](int i) { run_fused(c, i); }, {}}};
     std::vector<std::vector<float>> nll;
     for (const Form &form : forms) {
         if (c.context.now->nll_device.at)

@@ -4,8 +4,9 @@
  *   power and sum of 2^(z log2 e - power) over the tile's columns, per row; the next
  *   token's z; the z of wanted rows
  *
- * where power is a whole number near z log2 e of the row's greatest z: so 2^t is of a
- * product and sum rounded once, and joining two such sums shifts their exponents.
+ * where power is a whole number near z log2 e of the row's greatest z, which an eighth
+ * of the columns mostly tells: so t of 2^t is rounded once, and joining two such sums
+ * shifts their exponents.
  *
  * A thread's value d[4 j + 2 i + e] stands in its row 8 i and column 8 j + e. A row's
  * sums run in one order, whichever thread it falls to: four lanes hold a row, each has
@@ -20,16 +21,11 @@
 namespace head {
 
 using namespace product;
-constexpr float LOG2_E = loss_tail::LOG2_E, LN_2 = 0.693147181f;
+using loss_tail::LOG2_E;
+constexpr float LN_2 = 0.693147181f;
 
 /* z is the logit; scale logit + bias; or that within the soft cap. */
 enum Kind { PLAIN, SCALED, CAPPED };
-
-/* Forms, or'ed. POLYNOMIAL: a quarter of the powers by multiplications,
- * which the units of exponentials, 16 a clock, would take longer for. SAMPLED: the
- * greatest of an eighth of a row's columns will do, but where the others are far
- * beyond. */
-constexpr int POLYNOMIAL = 16, SAMPLED = 32;
 
 struct Params {
     CUtensorMap x, w;
@@ -125,23 +121,6 @@ __device__ __forceinline__ void find_powers(float (&power)[2], const float (&d)[
         power[i] = rintf(power[i] * LOG2_E);
 }
 
-/* sum + 2^t: within 2e-7 of the power, of which below 2^-126 that is left; NaN stays.
- * t's whole part, up to 127, goes to the exponent of a factor. */
-__device__ __forceinline__ float add_power(float sum, float t)
-{
-    constexpr float ROUND = 12582912.0f; // 1.5 2^23
-    t = hopper::max_or_nan(t, -126.0f);
-    float whole = t + ROUND, rest = t - (whole - ROUND);
-    float p = 0.0013264727f;
-    p = fmaf(p, rest, 0.009671513f);
-    p = fmaf(p, rest, 0.055507336f);
-    p = fmaf(p, rest, 0.24022242f);
-    p = fmaf(p, rest, 0.693147f);
-    p = fmaf(p, rest, 1.0f);
-    return fmaf(p, __uint_as_float((__float_as_uint(whole) << 23) + 0x3f800000u), sum);
-}
-
-template <int FORM>
 __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128],
                                            const float (&power)[2])
 {
@@ -153,11 +132,7 @@ __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 float t = fmaf(d[4 * j + 2 * i + e], LOG2_E, -power[i]);
-                if ((FORM & POLYNOMIAL) && j % 2 == 1 && e == 1)
-                    part[i][e] =
-                        add_power(part[i][e], FORM & SAMPLED ? fminf(t, 127.0f) : t);
-                else
-                    part[i][e] += hopper::exp2_ftz(t);
+                part[i][e] += hopper::exp2_ftz(t);
             }
 #pragma unroll
     for (int i = 0; i < 2; i++)
@@ -170,32 +145,32 @@ __device__ __forceinline__ void sum_powers(float (&sum)[2], const float (&d)[128
 }
 
 /* Of all columns. */
-template <int FORM>
 __device__ __forceinline__ void sum_all(Sum (&out)[2], const float (&d)[128])
 {
     float power[2], sum[2];
     find_powers<1>(power, d);
     const float from[2] = {power[0] == -INFINITY ? 0 : power[0],
                            power[1] == -INFINITY ? 0 : power[1]};
-    sum_powers<FORM>(sum, d, from);
+    sum_powers(sum, d, from);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         out[i] = {power[i], sum[i]};
 }
 
-/* From a sample's power. A sum within these bounds has lost nothing, and none joins
- * another whose power is so far above that it vanishes while it is the greater. */
-template <int FORM>
-__device__ __forceinline__ void sum_sampled(Sum (&out)[2], const float (&d)[128])
+/* From a sample's power, or where the sum tells that the row's others are far from the
+ * sample, of all columns. Within these bounds 2^t is right to 7e-7, nothing is lost, and
+ * no sum joins another whose power is so far above that it vanishes while it is the
+ * greater. */
+__device__ __forceinline__ void sum_tile(Sum (&out)[2], const float (&d)[128])
 {
-    constexpr float LEAST = 0x1p-20f, MOST = 0x1p64f;
+    constexpr float LEAST = 0x1p-20f, MOST = 0x1p32f;
     float power[2], sum[2];
     bool is_good = true;
     find_powers<4>(power, d);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         power[i] = fabsf(power[i]) < INFINITY ? power[i] : 0.0f;
-    sum_powers<FORM>(sum, d, power);
+    sum_powers(sum, d, power);
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         out[i] = {power[i], sum[i]};
@@ -204,7 +179,7 @@ __device__ __forceinline__ void sum_sampled(Sum (&out)[2], const float (&d)[128]
     if (__all_sync(common::FULL_WARP, is_good))
         return;
     Sum all[2];
-    sum_all<0>(all, d);
+    sum_all(all, d);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (!(sum[i] >= LEAST && sum[i] <= MOST)) // this row's alone
@@ -270,7 +245,7 @@ __device__ __forceinline__ void keep_wanted(const float (&d)[128], const Params 
 }
 
 /* A warpgroup's 64 rows of a tile, from that row of the launch on. */
-template <Kind KIND, int FORM>
+template <Kind KIND>
 __device__ __forceinline__ void finish_half(float (&d)[128], const Params &p, int first_row,
                                             int column_tile)
 {
@@ -278,10 +253,7 @@ __device__ __forceinline__ void finish_half(float (&d)[128], const Params &p, in
     const Next next(p, at);
     Sum sum[2];
     make_z<KIND>(d, p, at);
-    if (FORM & SAMPLED)
-        sum_sampled<FORM>(sum, d);
-    else
-        sum_all<FORM>(sum, d);
+    sum_tile(sum, d);
     int mine = threadIdx.x % 4, row = at.row + 8 * mine;
     if (mine < 2 && row < p.rows)
         p.part[(int64_t)at.tile * p.rows + row] =

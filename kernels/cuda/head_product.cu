@@ -11,7 +11,20 @@
  * head_kernel leaves each row's sum of exponentials over a tile's columns
  * (head_epilogue.cuh); join_kernel joins a row's, in the order of the tiles by slices
  * of eight. Nothing of that depends on the other rows. A tile's 32,768 exponentials are
- * 2,048 clocks of a multiprocessor, beside some 33,000 of its products at k 2048. */
+ * 2,048 clocks of a multiprocessor, beside some 33,000 of its products at k 2048.
+ *
+ * One H200, k 2048, vocabulary 49,152, beside cuBLASLt's product alone in bf16, 2048
+ * rows at once: 1.06 to 1.09 at M 8192 and 65536 (there 19.3 to 19.7 ms, by chunks of
+ * logits 31 to 32), 1.11 to 1.12 at 2048, 1.44 to 1.58 at 300. Measured while the
+ * epilogue waited for next tokens as it began, by estimate some 700 of its 3,100 clocks;
+ * now nothing waits for them, which hasn't been measured. Without an epilogue 0.95 to
+ * 0.96 at M 8192 and more, 1.03 at 2048: there tensor cores are busy to some 97 %. Lost:
+ * the first warpgroup one step or two ahead, so that one's epilogue stands beside the
+ * other's products, 1 to 4 % slower in all runs but one, as the ring then has to hold
+ * what both want; the greatest z of all columns, not of a sample, 1 % slower; a quarter
+ * of the powers by polynomials, within 1 %; clusters of four, of which 30 fit, 10 %
+ * slower; groups of 4, 16 and 32 row pairs, another first step along k for each column
+ * of tiles, cache hints, W prefetched to the L2, within 2 %; three stages 1 % slower. */
 #include "kernels/cuda/head_epilogue.cuh"
 
 namespace {
@@ -22,10 +35,6 @@ constexpr int STAGES = 4;
 constexpr int LOW = 40, HIGH = 232; // registers: nothing is left to the spare warps
 static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 
-#ifndef TW_HEAD_FORM
-#define TW_HEAD_FORM SAMPLED
-#endif
-
 __device__ __forceinline__ void load_tiles(const Params &p, const Smem<STAGES> &smem, Schedule<> at)
 {
     Ring<STAGES> ring;
@@ -34,7 +43,7 @@ __device__ __forceinline__ void load_tiles(const Params &p, const Smem<STAGES> &
                   at.column_tile * TILE_N + at.rank() * (TILE_N / CLUSTER), p.steps, at.rank());
 }
 
-template <enum tw_dtype T, Kind KIND, int FORM>
+template <enum tw_dtype T, Kind KIND>
 __device__ __forceinline__ void multiply_tiles(const Params &p, const Smem<STAGES> &smem,
                                                Schedule<> at)
 {
@@ -43,11 +52,11 @@ __device__ __forceinline__ void multiply_tiles(const Params &p, const Smem<STAGE
     for (; at.has(); at.next()) {
         float d[128];
         multiply_tile<T>(d, smem, ring, half, p.steps);
-        finish_half<KIND, FORM>(d, p, at.row() + half * HALF_ROWS, at.column_tile);
+        finish_half<KIND>(d, p, at.row() + half * HALF_ROWS, at.column_tile);
     }
 }
 
-template <enum tw_dtype T, Kind KIND, int FORM>
+template <enum tw_dtype T, Kind KIND>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     head_kernel(const __grid_constant__ Params p)
 {
@@ -66,7 +75,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         __syncwarp();
     } else {
         hopper::registers_up<HIGH>();
-        multiply_tiles<T, KIND, FORM>(p, smem, at);
+        multiply_tiles<T, KIND>(p, smem, at);
     }
     common::let_next_start();
     hopper::cluster_sync(); // no block leaves while its peer may still write to it
@@ -105,34 +114,15 @@ __global__ void __launch_bounds__(JOINED *SLICES) join_kernel(const JoinParams p
     p.nll[row] = is_last ? NAN : loss_of(s, p.goal[row]);
 }
 
-template <enum tw_dtype T, Kind KIND, int FORM = TW_HEAD_FORM>
+template <enum tw_dtype T, Kind KIND>
 enum tw_status launch(const struct twp_device *device, const Params &p, cudaStream_t stream,
                       struct tw_error *err)
 {
-    auto kernel = head_kernel<T, KIND, FORM>;
+    auto kernel = head_kernel<T, KIND>;
     int bytes = smem_bytes(STAGES, 0);
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     int blocks = device->multiprocessors / CLUSTER * CLUSTER;
     return common::launch_plain<CLUSTER>("head", kernel, blocks, THREADS, bytes, stream, err, p);
-}
-
-/* z of bf16 without scale, bias and cap in every form, for the program that times
- * them. */
-enum tw_status launch_form(const struct twp_device *device, const Params &p, int form,
-                           cudaStream_t stream, struct tw_error *err)
-{
-    switch (form) {
-#define FORM(n)                                                                                    \
-    case n:                                                                                        \
-        return launch<TW_BF16, PLAIN, n>(device, p, stream, err)
-        FORM(0);
-        FORM(POLYNOMIAL);
-        FORM(SAMPLED);
-        FORM(SAMPLED | POLYNOMIAL);
-#undef FORM
-    default:
-        return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of head", form);
-    }
 }
 
 template <enum tw_dtype T>
@@ -181,12 +171,8 @@ extern "C" enum tw_status tw_launch_head(const struct twp_device *device,
     p.kept = args->kept;
     p.part = static_cast<float2 *>(args->part);
     p.goal = reinterpret_cast<float *>(p.part + (int64_t)p.tiles * p.rows);
-    bool is_plain = args->type == TW_BF16 && !p.bias && p.scale == 1 && !(p.soft_cap > 0);
-    enum tw_status status =
-        args->form && is_plain
-            ? launch_form(device, p, args->form & ~TWP_FORM, stream, err)
-            : (args->type == TW_F16 ? launch_type<TW_F16>(device, p, stream, err)
-                                    : launch_type<TW_BF16>(device, p, stream, err));
+    enum tw_status status = args->type == TW_F16 ? launch_type<TW_F16>(device, p, stream, err)
+                                                 : launch_type<TW_BF16>(device, p, stream, err);
     if (status != TW_OK || !args->nll)
         return status;
     JoinParams join = {p.part, p.goal, p.position, p.rows, p.first_row, p.batch_rows, p.tiles,

@@ -184,7 +184,6 @@ struct twp_head_args {
     int32_t n_wanted;
     float *kept;
     const struct twp_device_batch *batch; /* host */
-    int form;                             /* as pack's */
 };
 /* Rows of a tile of the product. */
 #define TWP_HEAD_ROWS 256
