@@ -111,8 +111,8 @@ template <enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
     for (; product.at.has(); product.next()) {
         Sums d;
         product.multiply<T>(d);
-        int place = product.at.row_tile * TILE_M + half * HALF_ROWS;
-        int rows = min(HALF_ROWS, all - place), tile = product.at.column_tile;
+        int place = product.at.row_tile() * TILE_M + half * HALF_ROWS;
+        int rows = min(HALF_ROWS, all - place), tile = product.at.column_tile();
         product.begin_epilogue();
         if (p.residual)
             move_rows<true>(p, staged, place, rows, tile);

@@ -316,8 +316,8 @@ template <bool GATED, enum tw_dtype T> __global__ void __launch_bounds__(THREADS
     for (; product.at.has(); product.next()) {
         Sums d;
         product.template multiply<T>(d);
-        int first = product.at.row_tile * TILE_M, place = first + side * HALF_ROWS;
-        int tile = product.at.column_tile;
+        int first = product.at.row_tile() * TILE_M, place = first + side * HALF_ROWS;
+        int tile = product.at.column_tile();
         float v[128];
         __syncthreads(); // the last tile's planes are counted
         finish_products<GATED>(v, d, p, tile);

@@ -319,18 +319,6 @@ __device__ __forceinline__ uint32_t load_word(uint32_t address)
     return v;
 }
 
-/* Counts one, and returns what it was: what this thread read or wrote before is done
- * for who counts later. */
-__device__ __forceinline__ uint32_t count_in(uint32_t address)
-{
-    uint32_t before;
-    asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], 1;"
-                 : "=r"(before)
-                 : "r"(address)
-                 : "memory");
-    return before;
-}
-
 __device__ __forceinline__ void store_byte(uint32_t address, uint32_t v)
 {
     asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(v) : "memory");

@@ -53,6 +53,21 @@ __device__ __forceinline__ void barrier_arrive(uint32_t barrier)
                  : "memory");
 }
 
+/* Is that phase over? */
+__device__ __forceinline__ bool barrier_is_over(uint32_t barrier, uint32_t parity)
+{
+    uint32_t is_over;
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "mbarrier.test_wait.parity.shared.b64 done, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, done;\n"
+                 "}\n"
+                 : "=r"(is_over)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return is_over != 0;
+}
+
 /* Until that phase is over. */
 __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity)
 {

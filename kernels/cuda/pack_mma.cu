@@ -6,19 +6,28 @@
  * Shapes as in pack.cu. Grid: a block a multiprocessor, 256 threads; the ring of
  * product_mma.cuh and a staged tile of 64 KiB, which is the ring's memory where
  * a block's is less than both. After its product a half's four warps cut, round
- * and stage their sums, then pack 16 rows each, four at once (pack_groups.cuh).
+ * and stage their sums; a warp then packs 16 rows, beside the next product one a
+ * stage (Pending), or, where the tile isn't whole or the staged tile has no memory
+ * of its own, at once, four together (pack_groups.cuh).
  *
- * M 16384, K 2048, N 5632, 29 non-zeros, one H200: 0.88 - 0.93 ms, where a
- * cuBLASLt product takes 0.53 - 0.60 in a row of products; beside
- * cuBLASLt's fastest among shorter kernels 1.00 against 0.47: 0.47x, at M 65536
- * 0.46x. Of that the epilogue is 0.10 and loading 0.10; mma.sync alone needs
- * 0.53. Lost, each within 3 %: groups of 4 or 16 row tiles, four stages, twice as
- * many stages of K 32 (0.96); a stage fed at the first or the middle of its four
- * blocks (0.93, 0.90); packing two rows at once (1 %); entries straight from the
- * fragments (same time, no staged tile). Lost by more: __syncthreads in place of
- * mbarriers 0.99; packing portions beside the next product 0.95; warps that wait
- * only for the columns before theirs 0.97; a loading warp, with which 168
- * registers are left. */
+ * M 16384, K 2048, N 5632, 29 non-zeros, one H200, medians of 20 rounds beside a
+ * cuBLASLt product of 0.486 ms (M 65536: 1.89): packed after the product 0.890,
+ * 0.546x (3.55, 0.53x), where the loop before this one took 0.943, 0.51x (3.76, 0.50x).
+ * Packing beside the next product took 0.975 of the time when a stage was fed at row 9
+ * of its 16; at 13, as now, the two haven't been timed together. Of 0.910, fed at 9,
+ * loading was 0.09, the epilogue 0.08, and 0.74 was left without either; mma alone
+ * take 0.59 - 0.65 (6.0 cycles each). In the loop before, they were 58 % of a warp's
+ * time, and 29 % stood between two blocks of them: barriers' answers, the next
+ * fragments, copies, the next tile's place. With 99 KiB, thus two stages, this loop
+ * took 1.04 of that one's time before it released a stage early; not timed since.
+ * Lost: a stage fed at row 7, 9 or 11 (1.02, 1.02, 1.03); the epilogue by 16 rows in
+ * 16 KiB or 32, of three stages (1.02, 1.03) and four (1.02, 1.01); eight rows packed
+ * at once (1.00); sums of 80 x 64 and 96 x 64 a warp with that epilogue (1.02, 1.03; at
+ * M 65536 0.99, 0.985). In the loop before: stages by TMA (1.00).
+ * Lost before: groups of 4 or 16 row tiles; twice as many stages of K 32;
+ * entries straight from the fragments (same time, no staged tile); __syncthreads in
+ * place of mbarriers; warps that wait only for the columns before theirs; a loading
+ * warp, with which 168 registers are left. */
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
@@ -31,20 +40,17 @@ namespace
 using namespace product_mma;
 using namespace packing;
 
-/* Forms, or'ed; same results: rows are packed in groups (pack_groups.cuh); stages are
- * filled by TMA where the device has it. */
-enum Form { GROUPS = 16, BY_TMA = 32 };
+/* Forms, or'ed; same results: rows are packed in groups (pack_groups.cuh), or beside
+ * the next product where the tile is whole and has memory of its own. */
+enum Form { GROUPS = 16, BESIDE = 32 };
 #ifndef TW_PACK_MMA_FORM
-#define TW_PACK_MMA_FORM GROUPS
+#define TW_PACK_MMA_FORM (GROUPS | BESIDE)
 #endif
 
 constexpr int AT_ONCE = 4; // rows that a warp packs
 constexpr int HALF_BYTES = HALF_ROWS * ROW_BYTES;
 static_assert(2 * HALF_BYTES <= 2 * STAGE_BYTES, "a tile in the ring's memory");
 static_assert(TILE_N == TWP_TILE, "a tile");
-
-/* Before the barriers, so that stages stand at multiples of TMA's swizzle. */
-constexpr int TMA_BYTES = 1024 - BARRIERS;
 
 struct PackParams {
     Operands of;
@@ -54,7 +60,6 @@ struct PackParams {
     float act_arg;
     struct twp_packed out;
     float threshold; // of the applied definition
-    CUtensorMap x, w; // where BY_TMA
 };
 
 template <int ACT, enum tw_dtype T> __device__ __forceinline__ void
@@ -107,26 +112,99 @@ pack_half(const PackParams &p, uint32_t staged, int row, int tile)
                                                columns_of_lane(columns), warp);
 }
 
+/* This warp's rows of a staged half, HALF_WARPS apart, that are packed beside the next
+ * product: a row a stage, in three parts, so that none waits for what it asked of
+ * shared memory or of other lanes. */
+template <enum tw_dtype T> struct Pending {
+    const PackParams &p;
+    int left;
+    uint32_t *count, *entry;
+    uint32_t chunk; // this lane's 8 columns of the row
+    uint4 v;
+    uint32_t mask, counts, lanes;
+
+    __device__ Pending(const PackParams &params)
+        : p(params), left(0), v(make_uint4(0, 0, 0, 0)), mask(0), counts(0), lanes(0)
+    {
+    }
+    __device__ bool is_squared() const { return p.act == TW_ACT_RELU2; }
+    __device__ void open(uint32_t staged, int row, int tile)
+    {
+        int warp = threadIdx.x / 32 % HALF_WARPS;
+        int64_t cell = (int64_t)(row + warp) * p.out.tiles + tile;
+        count = p.out.count + cell;
+        entry = p.out.entry + cell * p.out.slots;
+        chunk = staged_chunk(staged, ROW_BYTES, warp, threadIdx.x % 32);
+        left = HALF_ROWS / HALF_WARPS;
+    }
+    __device__ __forceinline__ void load() { v = load_chunk(chunk); }
+    __device__ __forceinline__ void look()
+    {
+        mask = is_squared() ? square_bits<T>(v) : nonzero_mask<true>(v);
+        counts = __reduce_add_sync(FULL_WARP, __popc(mask) << (threadIdx.x % 32 & 24));
+        lanes = __ballot_sync(FULL_WARP, mask != 0);
+    }
+    template <int ACT> __device__ __forceinline__ void write_row()
+    {
+        int total = __dp4a(counts, 0x01010101u, 0u), lane = threadIdx.x % 32;
+        if (total != __popc(lanes) || total > p.out.slots)
+            write_entries<ACT, T>(chunk, mask, total, {count, entry, 0, 0, p.out.slots}, 0);
+        else if (mask)
+            entry[__popc(lanes & ((1u << lane) - 1))] = entry_of<ACT, T>(chunk, 31 - __clz(mask));
+        if (lane == 0)
+            *count = counts;
+    }
+    __device__ __forceinline__ void write()
+    {
+        if (is_squared())
+            write_row<TW_ACT_RELU2>();
+        else
+            write_row<APPLIED>();
+        count += HALF_WARPS * p.out.tiles;
+        entry += HALF_WARPS * p.out.tiles * p.out.slots;
+        chunk = (chunk ^ 64) + HALF_WARPS * ROW_BYTES; // the swizzle's upper bit
+        left--;
+    }
+    __device__ __forceinline__ void operator()(int row)
+    {
+        if (row == 1 && left)
+            load();
+        if (row == 3 && left)
+            look();
+        if (row == 5 && left)
+            write();
+    }
+    /* What the product was too short for. */
+    __device__ void finish()
+    {
+#pragma unroll 1
+        while (left) {
+            load();
+            look();
+            write();
+        }
+    }
+};
+static_assert(HALF_WARPS == 4, "Pending's step from row to row");
+
 template <enum tw_dtype T, bool IS_APPLIED, int FORM> __global__ void
 __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams p)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    constexpr bool TMA = FORM & BY_TMA;
-#else
-    constexpr bool TMA = false;
-#endif
-    TW_DYNAMIC_SHARED(raw);
-    uint32_t memory = hopper::smem_address(raw) + (TMA ? TMA_BYTES : 0);
+    TW_DYNAMIC_SHARED_ALIGNED(raw, 128);
+    uint32_t memory = hopper::smem_address(raw);
     int half = threadIdx.x / 32 / HALF_WARPS;
-    Operands of = p.of;
-    of.map_a = &p.x;
-    of.map_b = &p.w;
-    uint32_t staged = epilogue_memory(of, memory) + half * HALF_BYTES;
-    Product<false, TMA> product(of, p.rows, memory, p.out.tiles);
+    uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
+    Product<false> product(p.of, p.rows, memory, p.out.tiles);
+    Pending<T> pending(p);
     for (; product.at.has(); product.next()) {
         Sums d;
-        product.template multiply<T>(d);
-        int row = product.at.row_tile * TILE_M + half * HALF_ROWS, tile = product.at.column_tile;
+        if (FORM & BESIDE)
+            product.template multiply<T>(d, pending);
+        else
+            product.template multiply<T>(d);
+        int row = product.at.row_tile() * TILE_M + half * HALF_ROWS;
+        int tile = product.at.column_tile();
+        pending.finish();
         product.begin_epilogue();
         if (IS_APPLIED)
             stage_applied<T>(d, staged, p, tile);
@@ -135,23 +213,21 @@ __launch_bounds__(THREADS, 1) pack_mma_kernel(const __grid_constant__ PackParams
         else
             stage_half<TW_ACT_RELU, T>(d, staged, p, tile);
         product.sync_half();
-        if (!IS_APPLIED && p.act == TW_ACT_RELU2)
+        if ((FORM & BESIDE) && p.of.is_ahead && row + HALF_ROWS <= p.rows &&
+            (tile + 1) * TWP_TILE <= p.out.cols)
+            pending.open(staged, row, tile);
+        else if (!IS_APPLIED && p.act == TW_ACT_RELU2)
             pack_half<TW_ACT_RELU2, T, FORM>(p, staged, row, tile);
         else
             pack_half<APPLIED, T, FORM>(p, staged, row, tile);
     }
+    pending.finish();
 }
 
 template <enum tw_dtype T, bool IS_APPLIED, int FORM = TW_PACK_MMA_FORM> enum tw_status
 launch(const struct twp_device *device, PackParams &p, cudaStream_t stream, struct tw_error *err)
 {
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES);
-    bool has_tma = device->capability >= 90 && p.of.is_ahead &&
-                   bytes + TMA_BYTES <= device->shared_bytes;
-    if constexpr ((FORM & BY_TMA) != 0)
-        if (!has_tma)
-            return launch<T, IS_APPLIED, FORM & ~BY_TMA>(device, p, stream, err);
-    bytes += FORM & BY_TMA ? TMA_BYTES : 0;
     cudaFuncSetAttribute(pack_mma_kernel<T, IS_APPLIED, FORM>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     return common::launch_plain("pack", pack_mma_kernel<T, IS_APPLIED, FORM>,
@@ -167,10 +243,10 @@ enum tw_status launch_form(const struct twp_device *device, PackParams &p, int f
         return launch<TW_BF16, false, 0>(device, p, stream, err);
     case GROUPS:
         return launch<TW_BF16, false, GROUPS>(device, p, stream, err);
-    case BY_TMA:
-        return launch<TW_BF16, false, BY_TMA>(device, p, stream, err);
-    case GROUPS | BY_TMA:
-        return launch<TW_BF16, false, GROUPS | BY_TMA>(device, p, stream, err);
+    case BESIDE:
+        return launch<TW_BF16, false, BESIDE>(device, p, stream, err);
+    case GROUPS | BESIDE:
+        return launch<TW_BF16, false, GROUPS | BESIDE>(device, p, stream, err);
     default:
         return tw_error_set(err, TW_ERR_UNSUPPORTED, "cuda: no form %d of portable pack", form);
     }
@@ -180,7 +256,8 @@ template <enum tw_dtype T> enum tw_status launch_type(const struct twp_device *d
                                                       PackParams &p, bool is_applied,
                                                       cudaStream_t stream, struct tw_error *err)
 {
-    return is_applied ? launch<T, true>(device, p, stream, err)
+    // an applied definition's activations need the registers
+    return is_applied ? launch<T, true, TW_PACK_MMA_FORM & ~BESIDE>(device, p, stream, err)
                       : launch<T, false>(device, p, stream, err);
 }
 
@@ -200,9 +277,7 @@ extern "C" enum tw_status twp_launch_pack_mma(const struct twp_device *device,
                     args->activation.act,
                     args->activation.arg,
                     args->out,
-                    is_applied ? args->apply->threshold : 0,
-                    common::map_of(args->x),
-                    common::map_of(args->w)};
+                    is_applied ? args->apply->threshold : 0};
     if (args->form && args->type == TW_BF16 && !is_applied)
         return launch_form(device, p, args->form & ~TWP_FORM, stream, err);
     return args->type == TW_F16 ? launch_type<TW_F16>(device, p, is_applied, stream, err)

@@ -9,13 +9,14 @@
  * of GROUP row tiles, down the rows first) so that what runs at once shares rows
  * of A and B in the L2 cache. Where shared memory has room for the ring and the
  * epilogue's part, the next tile's first stages are on their way during the
- * epilogue; else the epilogue uses the ring's memory. Each element's sum runs
+ * epilogue; else the epilogue uses the ring's memory. What isn't an mma stands
+ * between mma: a warp alone keeps its tensor core busy (an mma.sync takes 6
+ * cycles there on an H200, 62 % of WGMMA's rate) as long as it doesn't stop, and
+ * two share one. Each element's sum runs
  * along K in one order, whatever the tile: a row's bits don't depend on its
  * place. */
 #ifndef TW_KERNELS_CUDA_PRODUCT_MMA_CUH
 #define TW_KERNELS_CUDA_PRODUCT_MMA_CUH
-
-#include <type_traits>
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -35,11 +36,12 @@ constexpr int LINE = TILE_K * 2;         // bytes of a stage's row
 constexpr int CHUNKS = TILE_K / 8;       // of 16 bytes
 constexpr int LOADED = THREADS / CHUNKS; // rows that all threads load at once
 constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
-constexpr int BARRIERS = 128; // bytes before the ring
+constexpr int SLOT_BYTES = 32;                       // of a warp, see Feed
+constexpr int BARRIERS = 128 + WARPS * SLOT_BYTES;   // bytes before the ring, with slots
 static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
 static_assert(LINE == 128, "the swizzle of a row");
 static_assert(TILE_M % LOADED == 0 && TILE_N % LOADED == 0 && LOADED % 16 == 0, "loads");
-static_assert(2 * MAX_STAGES * 8 <= BARRIERS, "barriers");
+static_assert(2 * MAX_STAGES * 8 <= 128 && BARRIERS % 128 == 0, "barriers");
 
 /* A warp's sums: [16-row block][8-column block][mma::multiply's four]. */
 typedef float Sums[BLOCKS_M][BLOCKS_N][4];
@@ -56,7 +58,6 @@ struct Matrix {
 struct Operands {
     Matrix a, b;
     const uint16_t *dual; // as b
-    const CUtensorMap *map_a, *map_b; // in the kernel's parameters; TMA alone
     int k, columns;       // of C: rows of b and of dual
     int stages;
     bool is_ahead; // the epilogue has memory of its own
@@ -70,29 +71,37 @@ __device__ __forceinline__ int swizzled(int row, int chunk)
 
 /* The tiles of this block, one after another. */
 struct Raster {
-    int heights, columns, index, row_tile, column_tile;
+    int heights, columns;
+    int first, within; // row tile of the group, and the number in it
 
     __device__ Raster(int rows, int column_tiles)
-        : heights((rows + TILE_M - 1) / TILE_M), columns(column_tiles), index(blockIdx.x)
+        : heights((rows + TILE_M - 1) / TILE_M), columns(column_tiles), first(0),
+          within(blockIdx.x)
     {
         place();
     }
-    __device__ bool has() const { return index < heights * columns; }
+    __device__ bool has() const
+    {
+        return within < height() * columns;
+    }
     __device__ void next()
     {
-        index += gridDim.x;
+        within += gridDim.x;
         place();
     }
     __device__ void place()
     {
-        int first = index / (GROUP * columns) * GROUP;
-        int within = index - first * columns;
-        int height = min(GROUP, heights - first);
-        if (height < 1)
-            return;
-        row_tile = first + within % height;
-        column_tile = within / height;
+        for (; within >= GROUP * columns; within -= GROUP * columns)
+            first += GROUP;
     }
+    __device__ int height() const { return min(GROUP, heights - first); }
+    __device__ int column_tile() const
+    {
+        if (heights - first >= GROUP) // without a division
+            return within / GROUP;
+        return within / (heights - first);
+    }
+    __device__ int row_tile() const { return first + within - column_tile() * height(); }
 };
 
 /* Place in the ring: barriers for full and for empty, then stages. */
@@ -116,33 +125,34 @@ struct Ring {
     }
 };
 
+/* Where a tile starts: bytes from the operands' first rows, and how many rows there
+ * are from there on; none: no such tile. */
+struct Start {
+    int64_t a, b;
+    int a_rows, b_rows;
+};
+
 /* Fills the ring, stage after stage, tile after tile. A thread loads the same
  * chunk of rows LOADED apart; rows that don't exist keep what is there, which
- * reaches sums of such rows and columns alone. */
+ * reaches sums of such rows and columns alone. Where the next tile starts is worked
+ * out before a product and lies in the warp's slot, so that no registers are needed for
+ * that beside the sums. */
 template <bool DUAL> struct Feed {
     static constexpr int A_LOADS = TILE_M / LOADED, B_LOADS = TILE_N / LOADED;
     static constexpr int LOADS = A_LOADS + B_LOADS;
     static constexpr int B_STEP = DUAL ? LOADED / 2 : LOADED;
     const Operands &of;
-    Raster at;
-    const char *a, *b;         // the tile's first row at the next stage's first column
-    uint32_t a_first, b_first; // this thread's chunk, in bytes from there
-    uint32_t a_step, b_step;   // to its next row
-    uint32_t line;             // where it goes, in bytes from the stage
-    uint32_t is_in;            // bit i: load i's row exists
-    int rows, steps, step;
-    bool is_open; // a tile's stages are missing, and the ring is free for them
+    const char *a, *b;  // this thread's first chunk of the next stage
+    int a_rows, b_rows; // from its row on
+    uint32_t line;      // where it goes, in bytes from the stage
+    uint32_t slot;
+    int rows, steps, step; // of the tile
 
-    __device__ Feed(const Operands &operands, int a_rows, Raster raster)
-        : of(operands), at(raster), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
-          rows(a_rows), steps((of.k + TILE_K - 1) / TILE_K)
+    __device__ Feed(const Operands &operands, int all_rows, uint32_t memory)
+        : of(operands), line(swizzled(threadIdx.x / CHUNKS, threadIdx.x % CHUNKS)),
+          slot(memory + 128 + threadIdx.x / 32 * SLOT_BYTES), rows(all_rows),
+          steps((of.k + TILE_K - 1) / TILE_K)
     {
-        uint32_t within = threadIdx.x % CHUNKS * 16;
-        a_step = (uint32_t)of.a.stride * 2 * LOADED;
-        b_step = (uint32_t)of.b.stride * 2 * B_STEP;
-        a_first = (uint32_t)of.a.stride * 2 * (threadIdx.x / CHUNKS) + within;
-        b_first = (uint32_t)of.b.stride * 2 * b_row() + within;
-        open();
     }
     /* This thread's first row of b or dual in a tile. */
     __device__ static int b_row()
@@ -150,98 +160,87 @@ template <bool DUAL> struct Feed {
         int row = threadIdx.x / CHUNKS;
         return DUAL ? row / 16 * 8 + row % 8 : row;
     }
-    __device__ void open()
+    __device__ Start start(const Raster &at) const
     {
-        step = 0;
-        is_in = 0;
-        is_open = at.has();
-        if (!is_open)
-            return;
-        int row = at.row_tile * TILE_M, column = at.column_tile * (DUAL ? TILE_N / 2 : TILE_N);
-        const uint16_t *data = DUAL && threadIdx.x / CHUNKS / 8 % 2 ? of.dual : of.b.data;
-        a = reinterpret_cast<const char *>(of.a.data + row * of.a.stride);
-        b = reinterpret_cast<const char *>(data + column * of.b.stride);
-#pragma unroll
-        for (int i = 0; i < A_LOADS; i++)
-            is_in |= (row + (int)threadIdx.x / CHUNKS + i * LOADED < rows) << i;
-#pragma unroll
-        for (int i = 0; i < B_LOADS; i++)
-            is_in |= (column + b_row() + i * B_STEP < of.columns) << (A_LOADS + i);
+        if (!at.has())
+            return {0, 0, 0, 0};
+        int row = at.row_tile() * TILE_M, column = at.column_tile() * (DUAL ? TILE_N / 2 : TILE_N);
+        return {row * of.a.stride * 2, column * of.b.stride * 2, rows - row, of.columns - column};
     }
-    /* The next stage, into that one. */
-    __device__ __forceinline__ void load(const Ring &to)
+    __device__ void open(const Start &tile)
+    {
+        int row = threadIdx.x / CHUNKS, within = threadIdx.x % CHUNKS * 16;
+        const uint16_t *data = DUAL && row / 8 % 2 ? of.dual : of.b.data;
+        a = reinterpret_cast<const char *>(of.a.data + row * of.a.stride) + within + tile.a;
+        b = reinterpret_cast<const char *>(data + b_row() * of.b.stride) + within + tile.b;
+        a_rows = tile.a_rows - row;
+        b_rows = tile.b_rows - b_row();
+        step = 0;
+    }
+    __device__ void leave(const Start &tile)
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            hopper::store_chunk(slot, make_uint4((uint32_t)tile.a, (uint32_t)(tile.a >> 32),
+                                                 (uint32_t)tile.b, (uint32_t)(tile.b >> 32)));
+            hopper::store_word(slot + 16, tile.a_rows);
+            hopper::store_word(slot + 20, tile.b_rows);
+        }
+        __syncwarp();
+    }
+    __device__ bool has_stage() const { return step < steps; }
+    /* The tile is done: the one that was left, if the ring is free for it. */
+    __device__ void next_tile()
+    {
+        uint4 v = hopper::load_chunk(slot);
+        Start tile = {(int64_t)((uint64_t)v.y << 32 | v.x), (int64_t)((uint64_t)v.w << 32 | v.z),
+                      (int)hopper::load_word(slot + 16), (int)hopper::load_word(slot + 20)};
+        open(of.is_ahead ? tile : Start{0, 0, 0, 0});
+    }
+    /* The loads from .. to - 1 of the next stage, into that one. */
+    __device__ __forceinline__ void load(const Ring &into, int from, int to)
     {
         uint32_t bytes = step * TILE_K + (int)threadIdx.x % CHUNKS * 8 < of.k ? 16 : 0;
+        uint32_t a_step = (uint32_t)of.a.stride * 2 * LOADED;
+        uint32_t b_step = (uint32_t)of.b.stride * 2 * B_STEP;
 #pragma unroll
-        for (int i = 0; i < LOADS; i++)
-            mma::copy_async(to.tiles() + line + i * LOADED * LINE,
-                            i < A_LOADS ? a + (a_first + i * a_step)
-                                        : b + (b_first + (i - A_LOADS) * b_step),
-                            bytes, is_in & 1u << i);
-        mma::copy_arrive(mma::of_lane_0(to.full()));
+        for (int i = 0; i < LOADS; i++) {
+            int n = i < A_LOADS ? i : i - A_LOADS;
+            if (i >= from && i < to)
+                mma::copy_async(into.tiles() + line + i * LOADED * LINE,
+                                i < A_LOADS ? a + n * a_step : b + n * b_step, bytes,
+                                i < A_LOADS ? a_rows > n * LOADED : b_rows > n * B_STEP);
+        }
+    }
+    /* That was all of it. */
+    __device__ __forceinline__ void finish_stage(const Ring &into)
+    {
+        mma::copy_arrive(mma::of_lane_0(into.full()));
         a += LINE;
         b += LINE;
-        if (++step == steps && is_open)
-            finish_tile();
-    }
-    __device__ void finish_tile()
-    {
-        at.next();
-        if (of.is_ahead) {
-            open();
-        } else {
-            is_open = false;
-            is_in = 0;
-        }
+        step++;
     }
 };
 
-/* The same by TMA, on devices of compute capability 9.0 and later whose memory has
- * room for ring and epilogue: the warp that is the last to be done with a stage
- * starts the copy of the one that comes `stages` later, so that no thread waits for
- * a free stage or spends instructions on it, and the ring is filled during
- * epilogues too. */
-struct TmaFeed {
-    static constexpr int BOX = 128; // rows of a copy, see twp_map_encode
-    const Operands &of;
-    Raster at;       // the tile of the stage that is filled next
-    int steps, step; // its place there
-
-    __device__ TmaFeed(const Operands &operands, int, Raster raster)
-        : of(operands), at(raster), steps((of.k + TILE_K - 1) / TILE_K), step(0)
-    {
-    }
-    /* All threads; where `is_mine`, that stage is filled. */
-    __device__ __forceinline__ void fill(const Ring &to, bool is_mine)
-    {
-        if (is_mine && at.has()) {
-            uint32_t full = to.full(), tiles = to.tiles();
-            int k = step * TILE_K, column = at.column_tile * TILE_N;
-            hopper::barrier_expect(full, STAGE_BYTES);
-            hopper::tma_load(tiles, of.map_a, full, k, at.row_tile * TILE_M);
-#pragma unroll
-            for (int i = 0; i < TILE_N; i += BOX)
-                hopper::tma_load(tiles + A_BYTES + i * LINE, of.map_b, full, k, column + i);
-        }
-        if (++step == steps) {
-            step = 0;
-            at.next();
-        }
-    }
+/* In place of work beside a product. */
+struct Nothing {
+    __device__ void operator()(int) {}
 };
-static_assert(TILE_M == TmaFeed::BOX && TILE_N % TmaFeed::BOX == 0, "boxes");
 
 /* The product of one tile after another; all threads of the block alike. */
-template <bool DUAL, bool TMA = false> struct Product {
-    static_assert(!(DUAL && TMA), "a box is of rows below each other");
+template <bool DUAL> struct Product {
+    static constexpr int ROWS = BLOCKS_K * BLOCKS_M; // a stage's rows of blocks, 8 mma each
+    static constexpr int TURN = ROWS - BLOCKS_M + 1; // from there on the next stage is read
+    static constexpr int FED_ROWS = 3;               // beside which a stage is fed
+    static constexpr int EARLY = 3;                  // rows from a test to its answer's use
     Raster at; // the tile
-    std::conditional_t<TMA, TmaFeed, Feed<DUAL>> feed;
+    Feed<DUAL> feed;
     Ring ring, last; // the stage, and the one that is fed during it
     uint32_t a, b;   // this lane's first blocks, in bytes from the stage
     int steps;
 
     __device__ Product(const Operands &of, int rows, uint32_t memory, int column_tiles)
-        : at(rows, column_tiles), feed(of, rows, at), ring(memory, of.stages), last(ring),
+        : at(rows, column_tiles), feed(of, rows, memory), ring(memory, of.stages), last(ring),
           steps(feed.steps)
     {
         int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -250,107 +249,137 @@ template <bool DUAL, bool TMA = false> struct Product {
             swizzled(warp % WARPS_N * WARP_N + lane / 16 * 8 + lane % 8, lane / 8 % 2);
         if (threadIdx.x == 0)
             for (int s = 0; s < MAX_STAGES; s++) {
-                mma::barrier_init(memory + s * 8, TMA ? 1 : THREADS);
-                if (TMA)
-                    hopper::store_word(memory + (MAX_STAGES + s) * 8, 0);
-                else
-                    mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
+                mma::barrier_init(memory + s * 8, THREADS);
+                mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
             }
-        if (TMA && threadIdx.x == 0)
-            hopper::barrier_init_fence();
         __syncthreads();
+        leave_next();
         fill();
     }
-    /* The stage after those that are fed is free: feed it. */
-    __device__ __forceinline__ void feed_next()
-    {
-        if constexpr (TMA)
-            return;
-        else
-            feed_free();
-    }
-    __device__ __forceinline__ void feed_free()
-    {
-        mma::barrier_wait(last.empty(), last.parity ^ 1);
-        feed.load(last);
-        last = last.after();
-    }
-    /* All stages but one, which the tile's first step feeds. */
+    /* The tile's stages but one, which its first step feeds. */
     __device__ void fill()
     {
+        feed.open(feed.start(at));
         last = ring;
-        if constexpr (TMA)
-            for (int s = 0; s < ring.stages; s++, last = last.after())
-                feed.fill(last, threadIdx.x == 0);
-        else
-            for (int s = 1; s < ring.stages; s++)
-                feed_next();
+        for (int s = 1; s < ring.stages; s++) {
+            mma::barrier_wait(last.empty(), last.parity ^ 1);
+            feed.load(last, 0, Feed<DUAL>::LOADS);
+            finish_feed();
+        }
     }
-    /* Block i along K of the stage. */
-    __device__ __forceinline__ void load(uint32_t (&va)[BLOCKS_M][4],
-                                         uint32_t (&vb)[BLOCKS_N / 2][4], int i)
+    __device__ void leave_next()
     {
-        uint32_t stage = ring.stage * STAGE_BYTES;
-#pragma unroll
-        for (int m = 0; m < BLOCKS_M; m++)
-            hopper::load_blocks((a ^ i * 32) + stage + m * 16 * LINE, va[m]);
-#pragma unroll
-        for (int n = 0; n < BLOCKS_N / 2; n++)
-            hopper::load_blocks((b ^ i * 32) + stage + n * 16 * LINE, vb[n]);
+        Raster following = at;
+        following.next();
+        feed.leave(feed.start(following));
+    }
+    __device__ __forceinline__ void finish_feed()
+    {
+        feed.finish_stage(last);
+        last = last.after();
+    }
+    /* Of block i along K of a stage: 16 rows of A, 16 of B. */
+    __device__ __forceinline__ void load_a(uint32_t (&v)[4], const Ring &from, int i, int m)
+    {
+        hopper::load_blocks((a ^ i * 32) + from.stage * STAGE_BYTES + m * 16 * LINE, v);
+    }
+    __device__ __forceinline__ void load_b(uint32_t (&v)[4], const Ring &from, int i, int n)
+    {
+        hopper::load_blocks((b ^ i * 32) + from.stage * STAGE_BYTES + n * 16 * LINE, v);
     }
     /* This warp is done with the stage. */
     __device__ __forceinline__ void release()
     {
         __syncwarp();
-        if constexpr (TMA)
-            feed.fill(ring, threadIdx.x % 32 == 0 &&
-                                hopper::count_in(ring.empty()) % WARPS == WARPS - 1);
-        else if (threadIdx.x % 32 == 0)
+        if (threadIdx.x % 32 == 0)
             mma::barrier_arrive(ring.empty());
     }
-    /* d = this warp's part of the tile. The next block's operands are on their way
-     * from shared memory while one is multiplied. Of two stages, the other is fed as
-     * early as it can be; of more, late, when all warps are done with it. */
-    template <enum tw_dtype T> __device__ __forceinline__ void multiply(Sums &d)
+    /* One stage's part of d. What a row of blocks needs is loaded beside the one
+     * before: 16 rows of A, and B's next block along K by parts; so is the ring fed, in
+     * thirds. Barriers are tested early, since an answer takes as long as 6 mma, and
+     * waited for only where they weren't over. Of two stages, the other is fed and this
+     * one released as early as can be; of more, the one before is fed late, when all
+     * warps are done with it. beside(row): other work, a part after each row. */
+    template <enum tw_dtype T, bool IS_LAST, bool IS_OF_TWO, typename Beside>
+    __device__ __forceinline__ void multiply_stage(Sums &d, uint32_t (&va)[BLOCKS_M][4],
+                                                   uint32_t (&vb)[2][BLOCKS_N / 2][4],
+                                                   Beside &beside)
     {
-        uint32_t va[2][BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
+        constexpr int FED = IS_OF_TWO ? 0 : TURN, LOADS = Feed<DUAL>::LOADS;
+        constexpr int RELEASED = IS_OF_TWO ? ROWS - BLOCKS_M : ROWS - 2; // A is read until there
+        Ring after = ring.after();
+        bool is_free = false, is_full = IS_LAST;
+#pragma unroll
+        for (int row = 0; row < ROWS; row++) {
+            int i = row / BLOCKS_M, m = row % BLOCKS_M;
+            if (row == FED - EARLY)
+                is_free = mma::barrier_is_over(last.empty(), last.parity ^ 1) && feed.has_stage();
+            if (row == TURN - EARLY && !IS_LAST)
+                is_full = mma::barrier_is_over(after.full(), after.parity);
+            if (row == FED && !is_free) {
+                mma::barrier_wait(last.empty(), last.parity ^ 1);
+                if (!feed.has_stage())
+                    feed.next_tile();
+            }
+            if (row == TURN && !is_full)
+                mma::barrier_wait(after.full(), after.parity);
+#pragma unroll
+            for (int next = row + 1; next < ROWS; next++)
+                if (row == RELEASED || (row < RELEASED && next == row + 1))
+                    load_a(va[next % BLOCKS_M], ring, next / BLOCKS_M, next % BLOCKS_M);
+            if (row == RELEASED)
+                release();
+            if (row == ROWS - 1 && !IS_LAST)
+                load_a(va[0], after, 0, 0);
+            if (i + 1 < BLOCKS_K)
+                load_b(vb[(i + 1) % 2][m], ring, i + 1, m);
+            else if (!IS_LAST && row >= TURN)
+                for (int n = row == TURN ? 0 : row - TURN + 1; n <= row - TURN + 1; n++)
+                    load_b(vb[0][n], after, 0, n);
+            if (row >= FED && row < FED + FED_ROWS)
+                feed.load(last, (row - FED) * LOADS / FED_ROWS, (row - FED + 1) * LOADS / FED_ROWS);
+#pragma unroll
+            for (int n = 0; n < BLOCKS_N; n++)
+                mma::multiply<T>(d[m][n], va[m], vb[i % 2][n / 2][n % 2 * 2],
+                                 vb[i % 2][n / 2][n % 2 * 2 + 1]);
+            if (row == FED + FED_ROWS - 1)
+                finish_feed();
+            beside(row);
+        }
+        ring = after;
+    }
+    template <enum tw_dtype T, bool IS_OF_TWO, typename Beside> __device__ __forceinline__ void
+    multiply_tile(Sums &d, Beside &beside)
+    {
+        uint32_t va[BLOCKS_M][4], vb[2][BLOCKS_N / 2][4];
 #pragma unroll
         for (int i = 0; i < BLOCKS_M * BLOCKS_N * 4; i++)
             d[i / 4 / BLOCKS_N][i / 4 % BLOCKS_N][i % 4] = 0;
         mma::barrier_wait(ring.full(), ring.parity);
-        load(va[0], vb[0], 0);
+        load_a(va[0], ring, 0, 0);
+#pragma unroll
+        for (int n = 0; n < BLOCKS_N / 2; n++)
+            load_b(vb[0][n], ring, 0, n);
 #pragma unroll 1
-        for (int step = 0; step < steps; step++) {
-            if (ring.stages == 2)
-                feed_next();
-#pragma unroll
-            for (int i = 0; i < BLOCKS_K; i++) {
-                int next = (i + 1) % 2;
-                if (i + 1 < BLOCKS_K) {
-                    load(va[next], vb[next], i + 1);
-                } else {
-                    release();
-                    ring = ring.after();
-                    if (step + 1 < steps) {
-                        mma::barrier_wait(ring.full(), ring.parity);
-                        load(va[next], vb[next], 0);
-                    }
-                    if (ring.stages > 2)
-                        feed_next();
-                }
-#pragma unroll
-                for (int m = 0; m < BLOCKS_M; m++)
-#pragma unroll
-                    for (int n = 0; n < BLOCKS_N; n++)
-                        mma::multiply<T>(d[m][n], va[i % 2][m], vb[i % 2][n / 2][n % 2 * 2],
-                                         vb[i % 2][n / 2][n % 2 * 2 + 1]);
-            }
-        }
+        for (int step = 1; step < steps; step++)
+            multiply_stage<T, false, IS_OF_TWO>(d, va, vb, beside);
+        multiply_stage<T, true, IS_OF_TWO>(d, va, vb, beside);
+    }
+    /* d = this warp's part of the tile. Work beside it: with more than two stages, else
+     * it is left to the caller. */
+    template <enum tw_dtype T, typename Beside = Nothing> __device__ __forceinline__ void
+    multiply(Sums &d, Beside &&beside = Nothing())
+    {
+        Nothing nothing;
+        if (ring.stages == 2)
+            multiply_tile<T, true>(d, nothing);
+        else
+            multiply_tile<T, false>(d, beside);
     }
     /* The epilogue's memory is this half's, and what the last one left in it read. */
     __device__ __forceinline__ void begin_epilogue()
     {
-        if (TMA || feed.of.is_ahead)
+        if (feed.of.is_ahead)
             sync_half();
         else
             __syncthreads();
@@ -364,17 +393,12 @@ template <bool DUAL, bool TMA = false> struct Product {
     __device__ void next()
     {
         at.next();
-        if constexpr (!TMA)
-            refill();
-    }
-    __device__ void refill()
-    {
+        leave_next();
         if (feed.of.is_ahead || !at.has())
             return;
         for (int s = 1; s < ring.stages; s++, ring = ring.after()) // fed with nothing
             release();
         __syncthreads();
-        feed.open();
         fill();
     }
 };
@@ -413,7 +437,9 @@ inline int choose_memory(Operands &of, const struct twp_device *device, int epil
                          int of_kernel = 0)
 {
     int room = device->shared_bytes - BARRIERS - of_kernel;
+    int steps = (of.k + TILE_K - 1) / TILE_K;
     of.stages = room / STAGE_BYTES < MAX_STAGES ? room / STAGE_BYTES : MAX_STAGES;
+    of.stages = of.stages < steps + 1 ? of.stages : steps + 1; // see Feed
     of.is_ahead = of.stages * STAGE_BYTES + epilogue <= room;
     return BARRIERS + of.stages * STAGE_BYTES + (of.is_ahead ? epilogue : 0);
 }
@@ -432,8 +458,6 @@ inline Operands operands(const struct twp_map *a, const struct twp_map *b,
     return {{data(a), a->stride},
             {data(b), b->stride},
             dual ? data(dual) : nullptr,
-            nullptr,
-            nullptr,
             (int)a->cols,
             (int)b->rows,
             0,

@@ -81,6 +81,11 @@ void barrier_arrive_at(uint32_t address, uint32_t rank)
     arrive(block, *reinterpret_cast<Barrier *>(place_in(block, address)));
 }
 
+bool barrier_is_over(uint32_t address, uint32_t parity)
+{
+    return barrier_at(address).phase != (parity & 1);
+}
+
 void barrier_wait(uint32_t address, uint32_t parity)
 {
     Barrier &barrier = barrier_at(address);

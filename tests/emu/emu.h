@@ -162,6 +162,7 @@ void barrier_init(uint32_t barrier, uint32_t count);
 void barrier_expect(uint32_t barrier, uint32_t bytes);
 void barrier_arrive(uint32_t barrier);
 void barrier_arrive_at(uint32_t barrier, uint32_t rank);
+bool barrier_is_over(uint32_t barrier, uint32_t parity);
 void barrier_wait(uint32_t barrier, uint32_t parity);
 
 /* 16, 8 or 4 bytes to shared memory, of which `read` are read. */

@@ -93,12 +93,6 @@ inline uint32_t load_word(uint32_t address)
 {
     return emu::load_shared<uint32_t>(address, "word");
 }
-inline uint32_t count_in(uint32_t address)
-{
-    uint32_t before = load_word(address);
-    store_word(address, before + 1);
-    return before;
-}
 inline void store_byte(uint32_t address, uint32_t v)
 {
     emu::store_shared(address, (uint8_t)v, "byte");

@@ -20,6 +20,10 @@ inline uint32_t of_lane_0(uint32_t value) { return __shfl_sync(0xffffffffu, valu
 inline void copy_arrive(uint32_t barrier) { emu::copy_arrive(barrier); }
 inline void barrier_init(uint32_t barrier, uint32_t n) { emu::barrier_init(barrier, n); }
 inline void barrier_arrive(uint32_t barrier) { emu::barrier_arrive(barrier); }
+inline bool barrier_is_over(uint32_t barrier, uint32_t parity)
+{
+    return emu::barrier_is_over(barrier, parity);
+}
 inline void barrier_wait(uint32_t barrier, uint32_t parity) { emu::barrier_wait(barrier, parity); }
 
 template <enum tw_dtype T>
