@@ -9,6 +9,7 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh \
 	%reldir%/cuda/attention_form.cuh %reldir%/cuda/attention_rows.cuh \
 	%reldir%/cuda/attention_wgmma.cuh %reldir%/cuda/wgmma.cuh \
+	%reldir%/cuda/head_epilogue.cuh %reldir%/cuda/loss_tail.cuh \
 	%reldir%/cuda/rows16.cuh \
 	%reldir%/cuda/down_rows.cuh %reldir%/cuda/mma.cuh \
 	%reldir%/cuda/pack_groups.cuh %reldir%/cuda/pack_rows.cuh %reldir%/cuda/second_rows.cuh \
@@ -26,7 +27,7 @@ CUDA_C_FILES = kernels/cuda/baseline.c kernels/cuda/batch.c \
 	kernels/cuda/second_run.c kernels/cuda/weights.c
 CUDA_CU_FILES = kernels/cuda/attention.cu kernels/cuda/attention_wgmma.cu \
 	kernels/cuda/bench.cu kernels/cuda/down.cu kernels/cuda/down_mma.cu \
-	kernels/cuda/down_thin.cu kernels/cuda/hidden.cu \
+	kernels/cuda/down_thin.cu kernels/cuda/head_product.cu kernels/cuda/hidden.cu \
 	kernels/cuda/hidden_any.cu kernels/cuda/hidden_fast.cu \
 	kernels/cuda/hidden_mma.cu kernels/cuda/loss.cu kernels/cuda/norm.cu \
 	kernels/cuda/pack.cu kernels/cuda/pack_mma.cu kernels/cuda/rope.cu \
@@ -67,8 +68,8 @@ am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 # Files of Hopper's own instructions; the others run on every chosen target.
 kernels/cuda/attention_wgmma.o kernels/cuda/down.o kernels/cuda/down_thin.o \
-kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
-kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
+kernels/cuda/head_product.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
+	kernels/cuda/hidden_fast.o kernels/cuda/pack.o: \
 	CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
 # The compiler's report, for tests/check_cuda_resources.sh, stands beside.
 .cu.o:

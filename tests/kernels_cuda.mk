@@ -1,6 +1,7 @@
 # Tests of the cuda backend: exit 77 where there is no GPU.
 EXTRA_DIST += tests/bench_cuda.cuh tests/bench_ffn_cuda.cu scripts/bench_ffn_cuda \
 	tests/bench_attention_cuda.cu scripts/bench_attention_cuda \
+	tests/bench_head_cuda.cu scripts/bench_head_cuda \
 	tests/data/cuda_resources.txt
 dist_check_SCRIPTS += tests/check_cuda_resources.sh
 if HAVE_CUDA
@@ -54,7 +55,10 @@ tests_test_cuda_layers_LDADD = $(tests_test_cuda_ffn_LDADD)
 endif
 # Not built by default: scripts of their names make and run them.
 EXTRA_PROGRAMS += tests/bench_ffn_cuda \
-	tests/bench_attention_cuda
+	tests/bench_attention_cuda tests/bench_head_cuda
+tests_bench_head_cuda_SOURCES = tests/bench_head_cuda.cu
+tests_bench_head_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
+tests_bench_head_cuda_LINK = $(tests_bench_ffn_cuda_LINK)
 tests_bench_attention_cuda_SOURCES = tests/bench_attention_cuda.cu
 tests_bench_attention_cuda_LDADD = $(tests_bench_ffn_cuda_LDADD)
 tests_bench_attention_cuda_LINK = $(tests_bench_ffn_cuda_LINK)

@@ -1,7 +1,9 @@
-/* The loss head: logits in chunks of ROWS x COLS, each a product in fp32 that
- * the loss kernel reads from the L2 right behind it, so that logits are never
- * all in memory. A row's sum runs over the chunks in their order, and COLS is
- * the same for every batch. */
+/* The loss head. On Hopper product and loss are one kernel, for as many rows at
+ * once as its sums of tiles have room in the head's memory. Elsewhere, and
+ * where a row's numbers aren't a multiple of 8, logits in chunks of ROWS x
+ * COLS, each a product in fp32 that the loss kernel reads from the L2 right
+ * behind it. So logits are never all in memory. A row's sum runs over tiles or
+ * chunks in their order, and they are the same for every batch. */
 #include <config.h>
 
 #include "kernels/cuda/context.h"
@@ -10,6 +12,9 @@
 #define ROWS   2048
 #define COLS   4096
 #define LOGITS ((size_t)ROWS * COLS)
+
+/* Rows of the fused product that share what the L2 has of the weights. */
+#define GROUP (8 * TWP_HEAD_ROWS)
 
 size_t twp_head_bytes(void)
 {
@@ -87,6 +92,83 @@ static int32_t smaller(int64_t a, int64_t b)
     return (int32_t)(a < b ? a : b);
 }
 
+/* All rows by chunks of logits. */
+static enum tw_status chunked(struct twp_cuda *cuda, const void *x,
+                              const struct tw_weight *w,
+                              struct twp_loss_args *args, struct tw_error *err)
+{
+    int64_t rows = args->batch->rows;
+    enum tw_status status =
+        twp_memory_grow(cuda, &cuda->head, twp_head_bytes(), err);
+    args->logits = cuda->head.at;
+    args->state = (float *)cuda->head.at + LOGITS;
+    for (int64_t row = 0; row < rows; row += ROWS)
+        for (int64_t col = 0; col < w->rows && status == TW_OK; col += COLS) {
+            args->first_row = (int32_t)row;
+            args->rows = smaller(rows - row, ROWS);
+            args->first = (int32_t)col;
+            args->cols = smaller(w->rows - col, COLS);
+            args->stride = (args->cols + 3) / 4 * 4;
+            status = chunk(cuda, x, w, args, err);
+        }
+    return status;
+}
+
+static bool can_fuse(const struct twp_cuda *cuda, const void *x,
+                     const struct tw_weight *w)
+{
+    uintptr_t address = (uintptr_t)x | (uintptr_t)w->data;
+    return cuda->device.path == TW_CUDA_HOPPER && w->cols % 8 == 0 &&
+           address % 16 == 0;
+}
+
+/* How many rows at once. */
+static int64_t fused_rows(int64_t rows, int64_t vocab)
+{
+    int64_t room = (int64_t)(twp_head_bytes() / tw_head_part_bytes(1, vocab));
+    int64_t unit = room < GROUP ? TWP_HEAD_ROWS : GROUP;
+    room = room < unit ? unit : room / unit * unit;
+    return rows < room ? rows : room;
+}
+
+/* All rows by the fused product. */
+static enum tw_status fused(struct twp_cuda *cuda, const void *x,
+                            const struct tw_weight *w,
+                            const struct twp_loss_args *a, struct tw_error *err)
+{
+    int64_t rows = a->batch->rows, step = fused_rows(rows, w->rows);
+    size_t bytes = tw_head_part_bytes(step, w->rows), most = twp_head_bytes();
+    struct twp_map map[2];
+    enum tw_status status =
+        twp_memory_grow(cuda, &cuda->head, bytes > most ? bytes : most, err);
+    if (status == TW_OK)
+        status =
+            twp_map_encode(&map[0], cuda->type, x, rows, w->cols, w->cols, err);
+    if (status == TW_OK)
+        status = twp_map_encode(&map[1], cuda->type, w->data, w->rows, w->cols,
+                                w->cols, err);
+    struct twp_head_args args = {.type = cuda->type,
+                                 .x = &map[0],
+                                 .w = &map[1],
+                                 .k = (int32_t)w->cols,
+                                 .vocab = a->vocab,
+                                 .bias = a->bias,
+                                 .scale = a->scale,
+                                 .soft_cap = a->soft_cap,
+                                 .part = cuda->head.at,
+                                 .nll = a->nll,
+                                 .wanted = a->wanted,
+                                 .n_wanted = a->n_wanted,
+                                 .kept = a->kept,
+                                 .batch = a->batch};
+    for (int64_t row = 0; row < rows && status == TW_OK; row += step) {
+        args.first_row = (int32_t)row;
+        args.rows = smaller(rows - row, step);
+        status = tw_launch_head(&cuda->device, &args, cuda->stream, err);
+    }
+    return status;
+}
+
 enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
                                  const struct tw_weight *w,
                                  const struct tw_head *head,
@@ -95,7 +177,7 @@ enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
     struct twp_cuda *cuda = ctx;
     struct twp_flight *flight = cuda->now;
     int64_t rows = flight->batch->rows, vocab = w->rows;
-    size_t logits = LOGITS, nll = (size_t)rows * sizeof(float);
+    size_t nll = (size_t)rows * sizeof(float);
     struct twp_loss_args args = {.vocab = (int32_t)vocab,
                                  .scale = head->scale,
                                  .soft_cap = head->soft_cap,
@@ -108,8 +190,6 @@ enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
         status = twp_vector_of(cuda, &head->bias, TW_F32, &bias, err);
     if (status == TW_OK)
         status = want(cuda, head, vocab, &args, err);
-    if (status == TW_OK)
-        status = twp_memory_grow(cuda, &cuda->head, twp_head_bytes(), err);
     if (status == TW_OK && is_lossy)
         status = twp_memory_grow(cuda, &flight->nll_device, nll, err);
     if (status == TW_OK && is_lossy)
@@ -117,18 +197,9 @@ enum tw_status twp_cuda_head_nll(void *ctx, const void *x,
     if (status != TW_OK)
         return status;
     args.bias = bias;
-    args.logits = cuda->head.at;
-    args.state = (float *)cuda->head.at + logits;
     args.nll = is_lossy ? flight->nll_device.at : NULL;
-    for (int64_t row = 0; row < rows; row += ROWS)
-        for (int64_t col = 0; col < vocab && status == TW_OK; col += COLS) {
-            args.first_row = (int32_t)row;
-            args.rows = smaller(rows - row, ROWS);
-            args.first = (int32_t)col;
-            args.cols = smaller(vocab - col, COLS);
-            args.stride = (args.cols + 3) / 4 * 4;
-            status = chunk(cuda, x, w, &args, err);
-        }
+    status = can_fuse(cuda, x, w) ? fused(cuda, x, w, &args, err)
+                                  : chunked(cuda, x, w, &args, err);
     if (is_lossy)
         flight->nll = obs->nll;
     return status;

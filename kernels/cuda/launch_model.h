@@ -167,6 +167,32 @@ TW_MUST_USE enum tw_status tw_launch_loss(const struct twp_loss_args *args,
                                           struct CUstream_st *stream,
                                           struct tw_error *err);
 
+/* Product and loss in one, on a device whose path is TW_CUDA_HOPPER: no logits
+ * in memory. z as above; a row's sums run over tiles of 256 columns, in one
+ * order. k is a multiple of 8. */
+struct twp_head_args {
+    enum tw_dtype type;
+    const struct twp_map *x, *w; /* host; [batch rows][k], [vocab][k] */
+    int32_t k, vocab;
+    int32_t rows;      /* of the batch, from first_row on; where more follow, */
+    int32_t first_row; /* a multiple of TWP_HEAD_ROWS */
+    const float *bias; /* [vocab] or NULL */
+    float scale, soft_cap;
+    void *part; /* tw_head_part_bytes(rows, vocab), aligned to 8 */
+    float *nll; /* [batch rows], or NULL; NaN on a sequence's last row */
+    const int32_t *wanted; /* as twp_loss_args' */
+    int32_t n_wanted;
+    float *kept;
+    const struct twp_device_batch *batch; /* host */
+};
+/* Rows of a tile of the product. */
+#define TWP_HEAD_ROWS 256
+size_t tw_head_part_bytes(int64_t rows, int64_t vocab);
+TW_MUST_USE enum tw_status tw_launch_head(const struct twp_device *device,
+                                          const struct twp_head_args *args,
+                                          struct CUstream_st *stream,
+                                          struct tw_error *err);
+
 #ifdef __cplusplus
 }
 #endif

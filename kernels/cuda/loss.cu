@@ -12,35 +12,15 @@
  * so that the order is one and the same for every row. exp by the chip's exp2
  * of a difference <= 0 scaled by log2 e: the sum, of positive terms, is right
  * to some 2e-7 relative, and so is the loss, absolutely. */
-#include <math.h>
-
-#include "kernels/cuda/launch_model.h"
-#include "kernels/cuda/rows16.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/loss_tail.cuh"
 
 using namespace common;
+using namespace loss_tail;
 
 namespace {
 
 constexpr int THREADS = 256;
-constexpr float LOG2_E = 1.44269504f;
-
-/* sum = sum of e^(z - max). max -Inf: nothing seen; NaN goes into the sum. */
-struct Tail {
-    float max, sum;
-};
-
-__device__ __forceinline__ float power(float difference)
-{
-    return exp2f(difference * LOG2_E);
-}
-
-__device__ __forceinline__ Tail joined(const Tail &a, const Tail &b)
-{
-    float max = fmaxf(a.max, b.max);
-    if (max == -INFINITY)
-        return {max, a.sum + b.sum};
-    return {max, a.sum * power(a.max - max) + b.sum * power(b.max - max)};
-}
 
 __device__ __forceinline__ void see(Tail &t, const float (&z)[4])
 {
@@ -52,11 +32,6 @@ __device__ __forceinline__ void see(Tail &t, const float (&z)[4])
 #pragma unroll
     for (int i = 0; i < 4; i++)
         t.sum += z[i] == -INFINITY ? 0.0f : power(z[i] - t.max);
-}
-
-template <bool IS_CAPPED> __device__ __forceinline__ float cap(float z, float c)
-{
-    return IS_CAPPED ? c * tanhf(z / c) : z;
 }
 
 __device__ __forceinline__ Tail over_warp(Tail t)
@@ -71,18 +46,10 @@ __device__ __forceinline__ Tail over_warp(Tail t)
 }
 
 /* Where the row's z are kept, or NULL. */
-__device__ __forceinline__ float *place_of(const struct twp_loss_args &a, int row)
+__device__ __forceinline__ float *kept_of(const struct twp_loss_args &a, int row)
 {
-    int low = 0, high = a.wanted ? a.n_wanted : 0;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (a.wanted[middle] < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool is_wanted = a.wanted && low < a.n_wanted && a.wanted[low] == row;
-    return is_wanted ? a.kept + (int64_t)low * a.vocab + a.first : nullptr;
+    int place = a.wanted ? place_of(a.wanted, a.n_wanted, row) : -1;
+    return place >= 0 ? a.kept + (int64_t)place * a.vocab + a.first : nullptr;
 }
 
 template <bool IS_CAPPED>
@@ -126,7 +93,7 @@ __global__ void __launch_bounds__(THREADS)
     wait_for_last();
     int row = a.first_row + blockIdx.x;
     const float *logits = a.logits + (int64_t)blockIdx.x * a.stride;
-    Tail t = over_warp(scan<IS_CAPPED>(a, logits, place_of(a, row)));
+    Tail t = over_warp(scan<IS_CAPPED>(a, logits, kept_of(a, row)));
     if (threadIdx.x % 32 == 0)
         part[threadIdx.x / 32] = t;
     __syncthreads();
@@ -135,8 +102,8 @@ __global__ void __launch_bounds__(THREADS)
     for (int i = 1; i < THREADS / 32; i++)
         t = joined(t, part[i]);
     float *state = a.state + (int64_t)blockIdx.x * 3;
-    bool is_last = row + 1 == batch_rows || position[row + 1] == 0;
-    int64_t target = is_last ? -1 : (int64_t)token[row + 1] - a.first;
+    bool has_next = !is_last(position, batch_rows, row);
+    int64_t target = has_next ? (int64_t)token[row + 1] - a.first : -1;
     float goal = a.first ? state[2] : NAN;
     if (target >= 0 && target < a.cols)
         goal = z_of<IS_CAPPED>(a, logits, (int)target);
@@ -146,7 +113,7 @@ __global__ void __launch_bounds__(THREADS)
     state[1] = t.sum;
     state[2] = goal;
     if (a.nll && a.first + a.cols == a.vocab)
-        a.nll[row] = is_last ? NAN : logf(t.sum) + (t.max - goal);
+        a.nll[row] = has_next ? logf(t.sum) + (t.max - goal) : NAN;
 }
 
 } // namespace
