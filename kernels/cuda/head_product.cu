@@ -14,10 +14,9 @@
  * 2,048 clocks of a multiprocessor, beside some 33,000 of its products at k 2048.
  *
  * One H200, k 2048, vocabulary 49,152, beside cuBLASLt's product alone in bf16, 2048
- * rows at once: 1.06 to 1.09 at M 8192 and 65536 (there 19.3 to 19.7 ms, by chunks of
- * logits 31 to 32), 1.11 to 1.12 at 2048, 1.44 to 1.58 at 300. Measured while the
- * epilogue waited for next tokens as it began, by estimate some 700 of its 3,100 clocks;
- * now nothing waits for them, which hasn't been measured. Without an epilogue 0.95 to
+ * rows at once: 1.08 at M 8192 and 1.07 at 65536 (19.2 ms, by chunks of logits 31.3),
+ * 1.11 to 1.12 at 2048, 1.44 to 1.58 at 300; that the epilogue no longer waits for
+ * next tokens changed nothing. Without an epilogue 0.95 to
  * 0.96 at M 8192 and more, 1.03 at 2048: there tensor cores are busy to some 97 %. Lost:
  * the first warpgroup one step or two ahead, so that one's epilogue stands beside the
  * other's products, 1 to 4 % slower in all runs but one, as the ring then has to hold

@@ -14,7 +14,8 @@
  * cuBLASLt product of 0.486 ms (M 65536: 1.89): packed after the product 0.890,
  * 0.546x (3.55, 0.53x), where the loop before this one took 0.943, 0.51x (3.76, 0.50x).
  * Packing beside the next product took 0.975 of the time when a stage was fed at row 9
- * of its 16; at 13, as now, the two haven't been timed together. Of 0.910, fed at 9,
+ * of its 16; at 13, as now, 0.902 ms, 0.502x of a cuBLASLt product that a cold chip did
+ * in 0.453: no gain over packing after. Of 0.910, fed at 9,
  * loading was 0.09, the epilogue 0.08, and 0.74 was left without either; mma alone
  * take 0.59 - 0.65 (6.0 cycles each). In the loop before, they were 58 % of a warp's
  * time, and 29 % stood between two blocks of them: barriers' answers, the next
