@@ -12,6 +12,15 @@ set xlabel 'position in the sequence'
 set label 9 'non-zeros per token' at screen edge, graph 0.5 center rotate by 90
 set xrange [(is_short ? 0.5 : 1) : (is_short ? 4 : position_max)]
 set yrange [low / 1.25 : high * 1.25]
+# too narrow for two powers of 2: round numbers, evenly apart
+if (high < 2.5 * low) {
+  span = (high * 1.25 - low / 1.25) / 4
+  unit = 10 ** floor(log10(span))
+  step = span / unit < 1.5 ? unit : span / unit < 3.5 ? 2 * unit : 5 * unit
+  set ytics ()
+  set for [k = ceil(low / 1.25 / step) : floor(high * 1.25 / step)] \
+    ytics add (sprintf('%g', k * step) k * step)
+}
 set lmargin left_margin(strlen(sprintf('%d', high * 1.25)))
 dot = is_short ? 7 : -2
 if (runs == 1) {
