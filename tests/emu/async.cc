@@ -3,6 +3,8 @@
  * always at once. */
 #include "emu_internal.h"
 
+#include <algorithm>
+
 namespace emu {
 
 /* As it stands in shared memory. A phase ends when nothing is pending and all
@@ -227,6 +229,30 @@ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
         {*map, to, barrier, mask ? mask : 1u << self->block->rank, column, row});
     if (is_early())
         while (proceed(cluster)) {
+        }
+}
+
+/* The other way, by chunks of a row, in this thread's copies. */
+void tma_store(const CUtensorMap *map, uint32_t from, int column, int row)
+{
+    Map m;
+    memcpy(&m, map, sizeof m);
+    if (m.mark != MAP_MARK)
+        die("TMA by what is no tensor map");
+    check_aligned(map, 64, "a tensor map");
+    if (from % (m.swizzle ? 1024 : 128))
+        die("TMA from shared address 0x%x: not aligned", from);
+    for (uint32_t r = 0; r < m.box_rows; r++)
+        for (uint32_t c = 0; c < m.box_cols; c += 8) {
+            uint32_t at = from + (r * m.box_cols + c) * 2;
+            if (m.swizzle)
+                at ^= (at >> 7 & 7) << 4;
+            int64_t to_row = row + (int64_t)r, to = column + (int64_t)c;
+            if (to_row < 0 || to_row >= (int64_t)m.rows || to < 0 || to >= (int64_t)m.cols)
+                continue;
+            uint32_t bytes = 2 * (uint32_t)std::min<int64_t>(8, (int64_t)m.cols - to);
+            uint8_t *out = const_cast<uint8_t *>(m.data) + (uint64_t)to_row * m.pitch + to * 2;
+            put_off({Copy::BYTES, out, shared_pointer(at, 16, "TMA"), bytes, bytes});
         }
 }
 

@@ -174,6 +174,7 @@ void copy_arrive(uint32_t barrier);
 /* mask: the blocks of the cluster, or 0: this one. */
 void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
               int row, uint32_t mask);
+void tma_store(const CUtensorMap *map, uint32_t from, int column, int row);
 
 /* ---- matrix products ---- */
 

@@ -45,6 +45,16 @@ inline void tma_multicast(uint32_t to, const CUtensorMap *map, uint32_t barrier,
     emu::tma_load(to, map, barrier, column, row, mask);
 }
 
+inline void tma_store(const CUtensorMap *map, uint32_t from, int column, int row)
+{
+    emu::tma_store(map, from, column, row);
+}
+inline void tma_stores_read()
+{
+    emu::copy_commit();
+    emu::copy_wait(0);
+}
+
 /* ---- warpgroup matrix products ---- */
 
 template <int REGISTERS> inline void registers_up() {}
