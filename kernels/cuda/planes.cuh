@@ -26,16 +26,23 @@ static_assert(COLUMNS == TWP_PART, "a plane is a part of a row");
 
 enum Layout { MULTIPLIED, COPIED };
 
-/* Bit r of lane l's word becomes bit l of lane r's. */
+/* Bit r of lane l's word becomes bit l of lane r's: halves, bytes, then bits. A lane
+ * keeps the part of its word that stays and takes the other's, moved by the step. */
 __device__ __forceinline__ uint32_t transpose(uint32_t v)
 {
-    uint32_t lower = 0xffff;
+    uint32_t other = __shfl_xor_sync(FULL_WARP, v, 16);
+    v = __byte_perm(v, other, threadIdx.x & 16 ? 0x3276 : 0x5410);
+    other = __shfl_xor_sync(FULL_WARP, v, 8);
+    v = __byte_perm(v, other, threadIdx.x & 8 ? 0x3715 : 0x6240);
+    const uint32_t lower[3] = {0x55555555, 0x33333333, 0x0f0f0f0f};
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) {
-        uint32_t other = __shfl_xor_sync(FULL_WARP, v, step);
-        v = threadIdx.x & step ? (v & ~lower) | (other >> step & lower)
-                               : (v & lower) | (other & lower) << step;
-        lower ^= lower << step / 2;
+    for (int i = 2; i >= 0; i--) {
+        int step = 1 << i;
+        bool is_upper = threadIdx.x & step;
+        uint32_t keep = is_upper ? ~lower[i] : lower[i];
+        other = __shfl_xor_sync(FULL_WARP, v, step);
+        other = __funnelshift_l(other, other, is_upper ? 32 - step : step);
+        v = (v & keep) | (other & ~keep);
     }
     return v;
 }
