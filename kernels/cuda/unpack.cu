@@ -97,12 +97,15 @@ struct RowSums {
     uint32_t nnz[TWP_DEFS] = {};
 };
 
+/* What is read may be old, from the L1 cache: then it is changed once too often. */
 __device__ __forceinline__ void fire(const struct twp_counts &c, int def, uint32_t neuron,
                                      uint32_t row)
 {
     atomicAdd(c.fired[def] + neuron, 1); // results unused: reductions, nothing waits
-    atomicMin(c.first[def] + neuron, row);
-    atomicMax(c.last[def] + neuron, row + 1);
+    if (row < c.first[def][neuron])
+        atomicMin(c.first[def] + neuron, row);
+    if (row >= c.last[def][neuron])
+        atomicMax(c.last[def] + neuron, row + 1);
 }
 
 /* a: the packed act(gate). */
@@ -253,6 +256,17 @@ __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window
     __syncwarp();
 }
 
+/* The row of this warp: blocks take rows from both ends, so that the first and the last
+ * row of most neurons are found early and seldom changed afterwards. Negative: none. */
+__device__ __forceinline__ int row_of_warp(int rows)
+{
+    int warp = threadIdx.x / 32, turn = blockIdx.x / 2 * WARPS + warp;
+    int of_end = gridDim.x / 2 * WARPS; // rows that are taken from there
+    if (blockIdx.x % 2)
+        return rows - 1 - turn;
+    return turn < rows - of_end ? turn : -1;
+}
+
 template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HideParams p)
 {
@@ -260,8 +274,8 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
     common::let_next_start();
     common::wait_for_last();
     Window &window = windows[threadIdx.x / 32];
-    int lane = threadIdx.x % 32, row = blockIdx.x * WARPS + threadIdx.x / 32;
-    if (row >= p.rows)
+    int lane = threadIdx.x % 32, row = row_of_warp(p.rows);
+    if (row < 0)
         return;
     if (p.is_routed && p.is_routed[row]) {
         if (lane == 0)
