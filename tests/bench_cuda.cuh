@@ -207,7 +207,7 @@ Layer layer(const tw_ffn_desc &desc, int m, bool is_counting, int row_limit)
         active[0].kind = TW_ACTIVE_GATE;
         active[1].kind = TW_ACTIVE_HIDDEN;
         tw_probes probes = {2, active};
-        twp_counts_defs(&probes, desc.gate.data != NULL, &l.call.counts);
+        twp_counts_defs(&probes, &l.call.counts);
         l.counts = device<char>(twp_cuda_counts_bytes(m, n, l.call.counts.defs));
         twp_counts_carve(m, n, l.counts, &l.call.counts);
         l.call.counts.is_on = true;

@@ -89,7 +89,7 @@ take_pending(struct twp_cuda *cuda, const struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     struct twp_pending *p = &flight->pending[flight->pendings];
-    twp_counts_defs(probes, ffn->is_gated, counts);
+    twp_counts_defs(probes, counts);
     status = twp_second_defs(probes, obs, counts, &p->wish, err);
     if (status != TW_OK)
         return status;

@@ -94,20 +94,14 @@ int32_t twp_counts_find(const struct twp_counts *counts, struct twp_def def)
     return d;
 }
 
-void twp_counts_defs(const struct tw_probes *probes, bool is_gated,
-                     struct twp_counts *counts)
+void twp_counts_defs(const struct tw_probes *probes, struct twp_counts *counts)
 {
-    int thresholds = 0, most = is_gated ? TWP_DEFS : TWP_PLAIN_THRESHOLDS;
     counts->defs = 0;
     for (int p = 0; p < probes->count && counts->defs < TWP_DEFS; p++) {
         struct twp_def def = twp_def_of(&probes->active[p]);
-        bool is_threshold =
-            def.kind == TW_ACTIVE_ABS || def.kind == TW_ACTIVE_GATE_ABS;
         if (def.kind == TW_ACTIVE_TOPP || def.kind == TW_ACTIVE_TOPK ||
-            (is_threshold && thresholds == most) ||
             twp_counts_find(counts, def) < counts->defs)
             continue;
-        thresholds += is_threshold;
         counts->def[counts->defs++] = def;
     }
 }
