@@ -5,6 +5,7 @@ EXTRA_DIST += %reldir%/cuda/common.cuh %reldir%/cuda/hopper.cuh \
 	%reldir%/cuda/product.cuh %reldir%/cuda/act.cuh \
 	%reldir%/cuda/hidden.cuh %reldir%/cuda/hidden_count.cuh \
 	%reldir%/cuda/hidden_params.cuh %reldir%/cuda/hidden_plan.cuh \
+	%reldir%/cuda/hidden_half.cuh \
 	%reldir%/cuda/hidden_stage.cuh \
 	%reldir%/cuda/planes.cuh %reldir%/cuda/attention.cuh \
 	%reldir%/cuda/attention_form.cuh %reldir%/cuda/attention_rows.cuh \

@@ -207,7 +207,7 @@ void Bench::hidden(int i, bool is_counting, const twp_device &on) const
     const twp_ffn_call &call = dense.call;
     twp_hidden_args a = {TW_BF16, &maps[i], &dense.ffn->gate_map, &dense.ffn->up_map, NULL, NULL,
                          {m, NULL, NULL}, K, N, desc.activation, NULL, call.work.h, N, NULL, NULL,
-                         call.work.packed.count, call.work.l1_part,
+                         call.work.parts,
                          is_counting ? call.counts : twp_counts{}};
     OK(tw_launch_hidden(&on, &a, 0, &err));
 }
@@ -215,7 +215,7 @@ void Bench::hidden(int i, bool is_counting, const twp_device &on) const
 void Bench::down_own(const twp_device &on) const
 {
     twp_down_args a = {TW_BF16, &h_map, &dense.ffn->down_map, {m, NULL, NULL}, N, K, NULL,
-                       residual, y, dense.call.work.l1_part, NULL, twp_counts{}};
+                       residual, y, dense.call.work.parts, false, twp_counts{}};
     OK(tw_launch_down(&on, &a, 0, &err));
 }
 

@@ -243,6 +243,24 @@ static inline void launch_call(struct cuda_case *c, const struct tw_ffn *ffn,
     cuda_ok(cudaStreamDestroy(stream));
 }
 
+/* A dense layer's counts as count words. */
+static inline void case_read_parts(struct cuda_case *c,
+                                   const struct twp_parts *parts)
+{
+    int64_t number = (c->f + TWP_PART - 1) / TWP_PART, tiles = (number + 1) / 2;
+    size_t cells = (size_t)(number * parts->stride);
+    uint16_t *part = tw_alloc(cells, sizeof *part);
+    ck_assert_ptr_nonnull(part);
+    cuda_ok(cudaMemcpy(part, parts->count, cells * sizeof *part,
+                       cudaMemcpyDeviceToHost));
+    memset(c->count, 0, (size_t)(c->rows * tiles) * sizeof *c->count);
+    for (int64_t r = 0; r < c->rows; r++)
+        for (int64_t i = 0; i < number; i++)
+            c->count[r * tiles + i / 2] |= (uint32_t)part[i * parts->stride + r]
+                                           << 16 * (i % 2);
+    tw_free(part);
+}
+
 /* Runs the layer on the device into y, obs, count and entry. */
 static inline void case_run(struct cuda_case *c)
 {
@@ -256,7 +274,7 @@ static inline void case_run(struct cuda_case *c)
     size_t work_bytes = twp_ffn_work_bytes(ffn, m);
     struct twp_counts defs = {.is_on = !c->is_off};
     if (!c->is_off)
-        twp_counts_defs(&c->probes, c->is_gated, &defs);
+        twp_counts_defs(&c->probes, &defs);
     size_t counts_bytes = twp_cuda_counts_bytes(m, f, defs.defs);
     void *x = upload(c->x, c->rows * c->d, c->type);
     void *residual = upload(c->residual, c->rows * c->d, c->type);
@@ -299,8 +317,11 @@ static inline void case_run(struct cuda_case *c)
         c->count = own(c, cells, 4);
         c->entry = own(c, cells * (size_t)TWP_TILE, 4);
     }
-    cuda_ok(cudaMemcpy(c->count, call.work.packed.count, cells * 4,
-                       cudaMemcpyDeviceToHost));
+    if (ffn->is_dense)
+        case_read_parts(c, &call.work.parts);
+    else
+        cuda_ok(cudaMemcpy(c->count, call.work.packed.count, cells * 4,
+                           cudaMemcpyDeviceToHost));
     if (call.work.packed.entry)
         cuda_ok(cudaMemcpy(c->entry, call.work.packed.entry,
                            cells * (size_t)ffn->slots * 4,

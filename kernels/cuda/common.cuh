@@ -101,17 +101,6 @@ __device__ __forceinline__ int64_t number_of(const struct twp_rows &rows, int pl
     return rows.list ? rows.list[place] : place;
 }
 
-/* A row's partial sums, by a warp, in one order. */
-__device__ __forceinline__ float sum_parts(const float *l1_part, int parts, int row)
-{
-    float sum = 0;
-    for (int i = threadIdx.x % 32; i < parts; i += 32)
-        sum += l1_part[(int64_t)row * parts + i];
-    for (int step = 16; step > 0; step /= 2)
-        sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    return sum;
-}
-
 /* Copies the tensor map into a kernel's parameter. */
 inline CUtensorMap map_of(const struct twp_map *map)
 {

@@ -17,9 +17,6 @@
 extern "C" {
 #endif
 
-/* Thresholds that a plain layer's own kernels count. */
-#define TWP_PLAIN_THRESHOLDS 3
-
 /* Slots of a tile: a packed row of up to 25 % stays sparse. */
 #define TWP_CUDA_SLOTS 64
 
@@ -53,7 +50,7 @@ struct twp_work {
     int32_t *block_routed, *list, *actual;
     void *x, *h;
     void *x_wide, *y_wide; /* [rows][d]; NULL where d is d_model */
-    float *l1_part;
+    struct twp_parts parts;
 };
 
 struct twp_second_call;
@@ -161,11 +158,9 @@ void *twp_place(char *memory, size_t *at, size_t bytes);
 /* The definition as the kernels compare it. */
 struct twp_def twp_def_of(const struct tw_active *active);
 /* Sets counts' defs and def to those of the probes' different definitions that
- * the layer's own kernels count: up to TWP_DEFS, of a plain layer up to
- * TWP_PLAIN_THRESHOLDS thresholds, and no share of a row. The others are the
- * second pass's. */
-void twp_counts_defs(const struct tw_probes *probes, bool is_gated,
-                     struct twp_counts *counts);
+ * the layer's own kernels count: up to TWP_DEFS and no share of a row. The
+ * others are the second pass's. */
+void twp_counts_defs(const struct tw_probes *probes, struct twp_counts *counts);
 /* The definition's place, or counts->defs. */
 int32_t twp_counts_find(const struct twp_counts *counts, struct twp_def def);
 /* Bytes of a counts' block, and its parts for counts->defs definitions. */

@@ -15,6 +15,7 @@ namespace
 {
 
 using namespace product_mma;
+static_assert(HALF_WARPS * down::ROWS_AT_ONCE == HALF_ROWS, "a warp's rows");
 using namespace staged;
 
 constexpr int ROW_BYTES = TILE_N * 2;
@@ -29,10 +30,9 @@ struct DownParams {
     const float *bias;
     const uint16_t *residual;
     uint16_t *y;
-    const float *l1_part;
-    const uint32_t *count; // [rows][tiles], or NULL
+    struct twp_parts sums;
     bool adds_nnz;
-    int cols, tiles;
+    int cols;
     struct twp_counts counts;
 };
 
@@ -75,14 +75,6 @@ stage_half(const Sums &d, const DownParams &p, uint32_t staged, int tile)
     }
 }
 
-/* A warp a row. */
-__device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogram, int place,
-                                         int rows)
-{
-    for (int r = threadIdx.x / 32 % HALF_WARPS; r < rows; r += HALF_WARPS)
-        down::sum_row(p, histogram, place + r);
-}
-
 /* The block's histogram into the layer's. */
 __device__ __forceinline__ void publish_tiles(const DownParams &p, const uint32_t *histogram,
                                               int rows)
@@ -103,7 +95,7 @@ template <enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
     uint32_t memory = hopper::smem_address(raw);
     int half = threadIdx.x / 32 / HALF_WARPS;
     uint32_t staged = epilogue_memory(p.of, memory) + half * HALF_BYTES;
-    bool has_tiles = p.counts.is_on && p.count;
+    bool has_tiles = p.counts.is_on && p.sums.count;
     for (int i = threadIdx.x; i < TWP_HISTOGRAM; i += THREADS)
         histogram[i] = 0;
     int all = p.rows.actual ? *p.rows.actual : p.rows.rows;
@@ -121,7 +113,9 @@ template <enum tw_dtype T> __global__ void __launch_bounds__(THREADS, 1)
         product.sync_half();
         move_rows<false>(p, staged, place, rows, tile);
         if (p.counts.is_on && tile == 0)
-            sum_rows(p, histogram, place, rows);
+            down::sum_rows(p, histogram,
+                           place + threadIdx.x / 32 % HALF_WARPS * down::ROWS_AT_ONCE,
+                           place + rows);
     }
     if (has_tiles)
         publish_tiles(p, histogram, all);
@@ -140,11 +134,9 @@ extern "C" enum tw_status twp_launch_down_mma(const struct twp_device *device,
                     args->bias,
                     static_cast<const uint16_t *>(args->residual),
                     static_cast<uint16_t *>(args->y),
-                    args->l1_part,
-                    args->count,
+                    args->parts,
                     args->adds_nnz,
                     args->cols,
-                    (args->cols + TWP_TILE - 1) / TWP_TILE,
                     args->counts};
     int bytes = choose_memory(p.of, device, 2 * HALF_BYTES, STATIC_BYTES);
     auto kernel = args->type == TW_F16 ? down_mma_kernel<TW_F16> : down_mma_kernel<TW_BF16>;

@@ -9,6 +9,7 @@
  * that, as down.cu's do where there are fewer. 6 stages of 16 KiB, loaded by all
  * threads (cp.async), four of them ahead. */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/down_rows.cuh"
 
 namespace {
 
@@ -117,11 +118,8 @@ __global__ void __launch_bounds__(THREADS) down_thin_kernel(const struct twp_dow
     store<T>(sum, a, row, rows);
     if (!a.counts.is_on || blockIdx.x > 0)
         return;
-    for (int r = row + threadIdx.x / 32; r < row + TILE && r < rows; r += THREADS / 32) {
-        float l1 = common::sum_parts(a.l1_part, (a.cols + TWP_PART - 1) / TWP_PART, r);
-        if (threadIdx.x % 32 == 0)
-            a.counts.l1[common::number_of(a.rows, r)] = l1;
-    }
+    for (int r = row + threadIdx.x; r < row + TILE && r < rows; r += THREADS)
+        a.counts.l1[common::number_of(a.rows, r)] = down::sum_l1(a.parts, a.cols, r);
 }
 
 template <enum tw_dtype T>

@@ -118,13 +118,16 @@ static size_t carve(const struct tw_ffn *ffn, int32_t rows, char *memory,
     size_t parts = ((size_t)ffn->f + TWP_PART - 1) / TWP_PART;
     *w = (struct twp_work){
         .packed = {.cols = ffn->f, .tiles = ffn->tiles, .slots = ffn->slots}};
-    w->packed.count = twp_place(memory, &at, r * tiles * 4);
     w->h = twp_place(memory, &at, r * (size_t)ffn->f_stride * 2);
-    w->l1_part = twp_place(memory, &at, r * parts * sizeof *w->l1_part);
+    w->parts.stride = rows;
+    w->parts.l1 = twp_place(memory, &at, r * parts * sizeof *w->parts.l1);
     if (ffn->d != ffn->d_model) {
         w->x_wide = twp_place(memory, &at, r * (size_t)ffn->d * 2);
         w->y_wide = twp_place(memory, &at, r * (size_t)ffn->d * 2);
     }
+    w->packed.count = twp_place(memory, &at, r * tiles * 4);
+    w->parts.count =
+        (uint16_t *)w->packed.count; /* a layer wants one of them */
     if (ffn->is_dense)
         return at;
     w->packed.entry =
@@ -158,7 +161,9 @@ static struct twp_hidden_args hidden_args(const struct tw_ffn *ffn,
                                           const struct twp_ffn_call *call,
                                           int64_t from, struct twp_rows rows)
 {
-    int64_t parts = (ffn->f + TWP_PART - 1) / TWP_PART;
+    struct twp_parts parts = call->work.parts;
+    parts.l1 += from;
+    parts.count = ffn->is_dense ? parts.count : NULL;
     return (struct twp_hidden_args){
         .type = ffn->type,
         .gate = ffn->is_gated ? &ffn->gate_map : NULL,
@@ -174,8 +179,7 @@ static struct twp_hidden_args hidden_args(const struct tw_ffn *ffn,
         .stride = ffn->f_stride,
         .wide_h = call->second ? call->second->h : NULL,
         .wide_gate = call->second ? call->second->gate : NULL,
-        .count = ffn->is_dense ? call->work.packed.count : NULL,
-        .l1_part = call->work.l1_part + from * parts,
+        .parts = parts,
         .counts = call->counts};
 }
 
@@ -232,24 +236,23 @@ static enum tw_status run_down(const struct tw_ffn *ffn,
     if (status != TW_OK)
         return status;
     struct twp_hidden_args hidden = hidden_args(ffn, call, 0, rows);
-    struct twp_down_args args = {
-        .type = ffn->type,
-        .h = &map,
-        .down = &ffn->down_map,
-        .rows = rows,
-        .cols = ffn->f,
-        .d = ffn->d,
-        .bias = ffn->down_bias,
-        .residual = call->residual,
-        .y = call->y,
-        .l1_part = call->work.l1_part,
-        .count = hidden.count,
-        .adds_nnz = tw_hidden_leaves_nnz(device, &hidden),
-        .counts = call->counts,
-        .h_data = call->work.h,
-        .down_data = ffn->down,
-        .stride = ffn->f_stride,
-        .down_rows = ffn->d_model};
+    struct twp_down_args args = {.type = ffn->type,
+                                 .h = &map,
+                                 .down = &ffn->down_map,
+                                 .rows = rows,
+                                 .cols = ffn->f,
+                                 .d = ffn->d,
+                                 .bias = ffn->down_bias,
+                                 .residual = call->residual,
+                                 .y = call->y,
+                                 .parts = hidden.parts,
+                                 .adds_nnz =
+                                     tw_hidden_leaves_nnz(device, &hidden),
+                                 .counts = call->counts,
+                                 .h_data = call->work.h,
+                                 .down_data = ffn->down,
+                                 .stride = ffn->f_stride,
+                                 .down_rows = ffn->d_model};
     status = tw_launch_down(device, &args, stream, err);
     if (status == TW_OK && rows.actual && device->path == TW_CUDA_HOPPER)
         status = tw_launch_down_thin(&args, stream, err);

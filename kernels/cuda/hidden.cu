@@ -7,35 +7,38 @@
  * rounded once, from fp32. A block's tile is 128 rows by 128 columns of both
  * products (B's tile is 128 rows of Wg above 128 of Wu, so that a gate value
  * and its up value stand in one thread), or 256 columns where plain. FLOPs
- * 2 rows k cols a product. Grid, stages: as in pack.cu.
+ * 2 rows k cols a product. Grid: as in pack.cu; 4 stages of 48 KiB.
  *
- * The multiplying warpgroups leave h in shared memory; warps 1-3 write it out and
- * count beside the next tile. In bf16 h is 0 exactly where its fp32 value is, as
- * both end at 2^-126 (the product of act(gate) and up flushes what is below), so
- * they read `hidden` off the stored h: mostly it is the pattern, which the number
- * of values that aren't 0 tells, and columns are counted once for both. The
- * pattern costs the multiplying threads two instructions a pair, l1 two.
- * Thresholds, fp16 (where a small h rounds to 0) and applied definitions cost two
- * a value and definition.
+ * The multiplying warpgroups make h, in pairs of 16 bits, keep it in registers and go
+ * on; beside the first steps of the next product they leave it in shared memory, 128
+ * columns at a time, with the bits of the pattern and sums of |h|. The copy engine
+ * takes it from there; the spare warps count bits beside the products. In bf16 h is 0
+ * exactly where its fp32 value is, as both end at 2^-126 (the product of act(gate) and
+ * up flushes what is below), so `hidden` is a part of the pattern, and mostly it is the
+ * pattern, which the numbers of values that aren't 0 tell, and columns are counted once
+ * for both. Thresholds, fp16 (where a small h rounds to 0) and applied definitions cost
+ * two instructions a value and definition, at once.
  *
- * down adds a row's nnz from the count words, where these tell it.
+ * down adds a row's nnz from the parts' counts, where these tell it.
  *
- * K 2048, one H200, by turns with cuBLASLt's products and a kernel for act(g) u: gated
- * N 5632 0.87 to 0.91 of them, plain N 8192 1.04 to 1.06 at M 16384 and 0.98 at 65536;
- * counting adds 3.1 % (gated) and 3.6 % (plain), 2.3 and 2.1 % of the whole layer: the
- * spare warps are busy to a quarter and nobody waits for them, but the board's power
- * bounds it all, so that every instruction costs. Of these l1 is 1.2 and 2.3 %, columns
- * 1.7 and 0.9 %. A plain tile waits for its loads (a fifth of its time): staging takes
- * the room of a fourth stage.
+ * K 2048, one H200, by turns with cuBLASLt's products and a kernel for act(g) u, M 16384
+ * and 65536: gated N 5632 0.88 and 0.90 to 0.91 of them, counted 0.90 to 0.91 and 0.93;
+ * plain N 8192 1.00 and 0.945, counted 1.02 and 0.96. Without h's way out 0.86 to 0.88
+ * and 0.98. The board's power bounds it all, so that every instruction and every byte
+ * costs; of counting, planes' columns are 1 % of the product, sums 0.3 %.
  *
- * Lost: accumulators overwritten by integer instructions, 1.20 (act.cuh, as_float);
- * bits of h by the set instruction of bf16 pairs, which is slow; three stages where
- * gated made no difference; l1 summed by the spare warps (plain 24 % slower: a shuffle
- * waits behind the products' reads of shared memory) or by a product with ones (gated
- * 0.6 % slower than the additions); nnz by atomics and first and last read before they
- * are changed (plain 0.9 %); whole tiles in a half filled last round (plain, M 16384
- * 1.4 %); a leading warpgroup, cache policies of weights (evict last) and of h
- * (streaming, 0.3 %), groups of 16 or 32 row pairs: within the noise. */
+ * Lost: three stages with 256 columns in shared memory (plain 1.05 and 0.98, counted 1.09
+ * and 1.02: a block waited for its loads a fifth of its time, most of it while h went
+ * out); h written out by the spare warps (gated 2 % slower) and held back until it was
+ * counted; h left in shared memory before the next product starts (gated 0.8 %); counts of
+ * parts by row, 2 bytes each (plain 1.2 %); accumulators overwritten by integer
+ * instructions, 1.20 (act.cuh, as_float); bits of h by the set instruction of bf16 pairs,
+ * which is slow; l1 summed by the spare warps (plain 24 % slower: a shuffle waits behind
+ * the products' reads of shared memory) or by a product with ones (gated 0.6 % slower than
+ * the additions); nnz by atomics and first and last read before they are changed (plain
+ * 0.9 %); whole tiles in a half filled last round (plain, M 16384 1.4 %); a leading
+ * warpgroup, cache policies of weights (evict last) and of h (streaming, 0.3 %), groups of
+ * 16 or 32 row pairs: within the noise. */
 #include "kernels/cuda/hidden.cuh"
 
 namespace hidden {
@@ -75,11 +78,6 @@ static enum tw_status plan_planes(Params &p, bool is_gated, bool *is_fast, struc
         p.plane[p.planes++] = p.counts.def[def];
         *is_fast = *is_fast && p.counts.def[def].kind == TW_ACTIVE_HIDDEN;
     }
-    int most = is_gated ? Plan<true, ANY>::PLANES : Plan<false, ANY>::PLANES;
-    if (p.planes > most)
-        return tw_error_set(err, TW_ERR_UNSUPPORTED,
-                            "backend 'cuda' counts up to %d thresholds of a plain layer at once",
-                            most - 1);
     return TW_OK;
 }
 
@@ -98,7 +96,7 @@ static Params params_of(const struct twp_hidden_args *args)
     if (args->apply)
         p.apply = *args->apply;
     p.wide_h = args->wide_h;
-    p.count = args->count;
+    p.sums = args->parts;
     p.counts = args->counts;
     return p;
 }
@@ -106,7 +104,7 @@ static Params params_of(const struct twp_hidden_args *args)
 static bool leaves_nnz(const struct twp_device *device, const struct twp_hidden_args *args,
                        bool is_fast)
 {
-    return is_fast && args->count && args->counts.is_on && args->type == TW_BF16 &&
+    return is_fast && args->parts.count && args->counts.is_on && args->type == TW_BF16 &&
            device->path != TW_CUDA_PORTABLE;
 }
 
@@ -142,13 +140,18 @@ extern "C" enum tw_status tw_launch_hidden(const struct twp_device *device,
     p.h = static_cast<uint16_t *>(args->h);
     p.stride = args->stride;
     p.wide_gate = args->wide_gate;
-    p.l1_part = args->l1_part;
     enum tw_status status = plan_planes(p, is_gated, &is_fast, err);
     if (status != TW_OK)
         return status;
     p.leaves_nnz = leaves_nnz(device, args, is_fast);
     if (device->path == TW_CUDA_PORTABLE)
         return launch_mma(device, args, p, stream, err);
+    struct twp_map h;
+    status = twp_map_encode_box(&h, args->type, args->h, args->rows.rows, args->stride,
+                                args->stride, staged::BOX, err);
+    if (status != TW_OK)
+        return status;
+    p.h_map = common::map_of(&h);
     if (args->type == TW_F16 || !is_fast)
         return launch_any(device, p, args->type, is_gated, stream, err);
     return p.counts.is_on ? launch_fast(device, p, is_gated, stream, err)

@@ -195,7 +195,7 @@ publish_l1(const Params &p, uint32_t sums, int place, int tile, int rows)
             __uint_as_float(staged::load_word(sums + (row * HALF_WARPS + part * WARPS_OF + w) * 4));
     bool is_in = place + row < rows && number < p.parts;
     if (is_in)
-        p.l1_part[(int64_t)(place + row) * p.parts + number] = sum;
+        p.sums.l1[number * p.sums.stride + place + row] = sum;
     return __any_sync(FULL_WARP, is_in && !(sum <= GREATEST));
 }
 
@@ -253,15 +253,10 @@ __device__ __forceinline__ void add_row(const Params &p, int plane, int number, 
 {
     for (int def = 0; def < p.counts.defs; def++) // route counts a routed row's pattern
         if (p.plane_of[def] == plane && n.x + n.y &&
-            (p.count || p.counts.def[def].kind != TW_ACTIVE_GATE))
+            (p.sums.count || p.counts.def[def].kind != TW_ACTIVE_GATE))
             atomicAdd(p.counts.nnz[def] + row, n.x + n.y);
-    if (plane != 0 || !p.count)
-        return;
-    int tiles = (p.cols + TWP_TILE - 1) / TWP_TILE;
-    uint16_t *half = reinterpret_cast<uint16_t *>(p.count + (int64_t)row * tiles) + number;
-    half[0] = n.x | n.y << 8;
-    if (number == p.parts - 1 && number % 2 == 0)
-        half[1] = 0;
+    if (plane == 0 && p.sums.count)
+        p.sums.count[number * p.sums.stride + row] = n.x | n.y << 8;
 }
 
 /* A plane's part over all rows of the tile, 64 of its columns (side 0 or 1). */

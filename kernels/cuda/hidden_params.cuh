@@ -8,7 +8,7 @@ namespace hidden {
 
 /* Plane 0 holds the pattern, the others one definition each. */
 struct Params {
-    CUtensorMap x, gate, up;
+    CUtensorMap x, gate, up, h_map; // h: boxes of 64 rows
     const float *gate_bias, *up_bias;
     struct twp_rows rows;
     int steps, cols, parts;
@@ -22,9 +22,8 @@ struct Params {
     uint16_t *h;
     int64_t stride;
     float *wide_h, *wide_gate;
-    uint32_t *count;
+    struct twp_parts sums;
     bool leaves_nnz; // of the pattern, to down.cu
-    float *l1_part;
     struct twp_counts counts;
 };
 

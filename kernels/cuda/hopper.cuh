@@ -122,6 +122,25 @@ __device__ __forceinline__ void tma_multicast(uint32_t to, const CUtensorMap *ma
                  : "memory");
 }
 
+/* The other way. The writers of shared memory passed proxy_fence before this thread
+ * knew of it. */
+__device__ __forceinline__ void tma_store(const CUtensorMap *map, uint32_t from, int column,
+                                          int row)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+                 " [%0, {%2, %3}], [%1];" ::"l"(map),
+                 "r"(from), "r"(column), "r"(row)
+                 : "memory");
+}
+
+/* This thread's stores have read their shared memory. */
+__device__ __forceinline__ void tma_stores_read()
+{
+    asm volatile("cp.async.bulk.commit_group;\n"
+                 "cp.async.bulk.wait_group.read 0;" ::
+                     : "memory");
+}
+
 /* ---- warpgroup matrix products ---- */
 
 template <int REGISTERS> __device__ __forceinline__ void registers_up()

@@ -100,6 +100,15 @@ struct twp_rows {          /* which rows a product runs over */
     const int32_t *list;   /* [rows] their numbers, ascending; NULL: all */
 };
 
+/* What hidden leaves of rows for down to add up, by parts of TWP_PART columns:
+ * [cols / TWP_PART, up][stride]. */
+struct twp_parts {
+    int64_t stride;  /* >= rows */
+    float *l1;       /* sums of |h|, by place; if counts.is_on */
+    uint16_t *count; /* of a dense layer, the pattern's number in 64 columns
+                      * and in the next 64, 8 bits each, by list; or NULL */
+};
+
 /* What a device is, read once. */
 struct twp_device {
     int number, multiprocessors;
@@ -220,14 +229,14 @@ struct twp_hidden_args {
     int64_t stride;              /* a multiple of 8 */
     float *wide_h, *wide_gate;   /* [rows][stride] h and act(gate) as they are
                                   * counted; or NULL */
-    uint32_t *count;             /* count words to write, or NULL; by list */
-    float *l1_part; /* [rows][cols / TWP_PART, up] if counts.is_on */
+    struct twp_parts parts;
     struct twp_counts counts;
 };
 
-/* Does hidden leave the rows' nnz to down, which adds them up from the count
- * words? It does where they tell them: on Hopper, in bf16, a dense layer's `gate`
- * and `hidden`. Then counts.nnz is what `hidden` differs from the pattern by. */
+/* Does hidden leave the rows' nnz to down, which adds them up from the parts'
+ * counts? It does where they tell them: on Hopper, in bf16, a dense layer's
+ * `gate` and `hidden`. Then counts.nnz is what `hidden` differs from the
+ * pattern by. */
 bool tw_hidden_leaves_nnz(const struct twp_device *device,
                           const struct twp_hidden_args *args);
 
@@ -244,10 +253,10 @@ struct twp_down_args {
     const float *bias;     /* zeros at its end, or NULL */
     const void *residual;  /* [..][d] by list, or NULL; may be y */
     void *y;               /* [..][d] by list */
-    const float *l1_part;  /* summed into counts.l1 where counts.is_on */
-    const uint32_t *count; /* a dense layer's count words, whose tiles are added
-                            * to the histograms; NULL: route did that */
-    bool adds_nnz;         /* of a row's count words into counts.nnz */
+    /* If counts.is_on: l1 goes into counts.l1; count's tiles, if any, into the
+     * histograms; their sums, if adds_nnz, into counts.nnz. */
+    struct twp_parts parts;
+    bool adds_nnz;
     struct twp_counts counts;
     /* h and down themselves, for down_thin: rows so far apart, a multiple of 8,
      * zeros behind the columns. */

@@ -78,7 +78,7 @@ template <int STAGES> struct Ring {
  * warpgroup multiplies. */
 template <bool HALVES = false> struct Schedule {
     int pairs, columns, index;
-    int row_tile, column_tile;
+    int row_tile = 0, column_tile = 0;
     int whole; // tiles before the first half tile
 
     __device__ Schedule(int rows, int column_tiles)
@@ -170,10 +170,38 @@ __device__ __forceinline__ int half_of_thread()
     return __shfl_sync(0xffffffffu, (int)threadIdx.x / 128 - 1, 0);
 }
 
-/* d = this warpgroup's 64 rows of the tile. */
-template <enum tw_dtype T, int STAGES>
+/* What a warpgroup has left to do of a tile, in PARTS parts, one beside each step of
+ * its next product: stores to shared memory and shuffles wait behind the products' own
+ * reads of it, and nothing is multiplied while a warpgroup waits. part(i): part i,
+ * which is a constant where it is expanded. */
+template <int PARTS> struct Later {
+    int next = PARTS;
+
+    __device__ __forceinline__ void open() { next = 0; }
+    template <typename F> __device__ __forceinline__ void step(F part)
+    {
+        if (next >= PARTS)
+            return;
+#pragma unroll
+        for (int i = 0; i < PARTS; i++)
+            if (next == i)
+                part(i);
+        next++;
+    }
+    /* What the product was too short for. */
+    template <typename F> __device__ __forceinline__ void finish(F part)
+    {
+#pragma unroll 1
+        while (next < PARTS)
+            step(part);
+    }
+};
+
+/* d = this warpgroup's 64 rows of the tile. beside(left): other work beside each
+ * step, of which so many follow. */
+template <enum tw_dtype T, int STAGES, typename F>
 __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
-                                              Ring<STAGES> &ring, int half, int steps)
+                                              Ring<STAGES> &ring, int half, int steps, F beside)
 {
     uint64_t first = hopper::tile_descriptor(smem.a(0) + half * (A_BYTES / 2));
     uint64_t rest = first >> 32 << 32; // the same of all
@@ -191,18 +219,28 @@ __device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES
         if (held >= 0)
             release(smem, held);
         held = ring.stage;
+        beside(steps - 1 - k);
     }
     hopper::wgmma_wait<0>();
     release(smem, held);
 }
 
-/* The second warpgroup's part of a half tile: none. */
-template <int STAGES>
-__device__ __forceinline__ void skip_tile(const Smem<STAGES> &smem, Ring<STAGES> &ring, int steps)
+template <enum tw_dtype T, int STAGES>
+__device__ __forceinline__ void multiply_tile(float (&d)[128], const Smem<STAGES> &smem,
+                                              Ring<STAGES> &ring, int half, int steps)
+{
+    multiply_tile<T>(d, smem, ring, half, steps, [](int) {});
+}
+
+/* The second warpgroup's part of a half tile: none, but what is beside. */
+template <int STAGES, typename F>
+__device__ __forceinline__ void skip_tile(const Smem<STAGES> &smem, Ring<STAGES> &ring, int steps,
+                                          F beside)
 {
     for (int k = 0; k < steps; k++, ring.next()) {
         hopper::barrier_wait(smem.full + 8 * ring.stage, ring.parity);
         release(smem, ring.stage);
+        beside();
     }
 }
 
@@ -214,6 +252,18 @@ __device__ __forceinline__ uint32_t staged_base(uint32_t staged, int row_bytes)
     int thread = threadIdx.x % 128, lane = thread % 32;
     int row = thread / 32 * 16 + (lane / 8 % 2) * 8 + lane % 8;
     return staged + row * row_bytes + (((lane / 16) ^ (row % 8)) << 4);
+}
+
+/* The same in boxes. */
+__device__ __forceinline__ uint32_t boxed_base(uint32_t staged)
+{
+    return staged_base(staged, 2 * BOX);
+}
+
+/* Chunk pair j of it. */
+__device__ __forceinline__ uint32_t boxed_pair(uint32_t base, int j)
+{
+    return (base ^ j % 8 << 4) + j / 8 * BOX_BYTES;
 }
 
 } // namespace product

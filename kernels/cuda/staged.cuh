@@ -17,6 +17,15 @@ __device__ __forceinline__ uint32_t staged_chunk(uint32_t staged, int row_bytes,
     return staged + row * row_bytes + ((chunk ^ (row % 8)) << 4);
 }
 
+/* The same in boxes of 64 rows and columns, one behind the other, as the copy engine
+ * takes them. */
+constexpr int BOX = 64, BOX_BYTES = BOX * BOX * 2;
+
+__device__ __forceinline__ uint32_t boxed_chunk(uint32_t staged, int row, int chunk)
+{
+    return staged + chunk / 8 * BOX_BYTES + row * (2 * BOX) + (((chunk ^ row) % 8) << 4);
+}
+
 using hopper::load_chunk;
 using hopper::load_word;
 using hopper::store_chunk;

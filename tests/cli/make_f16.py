@@ -28,6 +28,7 @@ for name, tensor in header.items():
     tensor["data_offsets"] = [at, at + len(parts[-1])]
     at += len(parts[-1])
 text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)  # what follows is aligned
 os.chmod(path, 0o644)
 with open(path, "wb") as file:
     file.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
