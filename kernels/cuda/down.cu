@@ -198,16 +198,20 @@ __device__ __forceinline__ void load_part(const DownParams &p, uint32_t staged, 
         hopper::named_sync(COUNTING, HELPERS); // all rows that were there are out
         if (p.residual)
             move_rows<true>(p, staged, at, rows);
+        __syncwarp();
         hopper::named_sync(COUNTING, HELPERS);
     }
-    if (threadIdx.x != 32)
-        return;
-    if (p.rows.list || !p.residual)
-        return hopper::barrier_arrive_here(loaded);
-    hopper::barrier_expect(loaded, HALF_BYTES);
-    for (int box = 0; box < BOXES; box++)
-        hopper::tma_load(staged + box * BOX_BYTES, &p.residual_map, loaded, at.column + box * BOX,
-                         at.row);
+    if (threadIdx.x == 32) {
+        if (p.rows.list || !p.residual) {
+            hopper::barrier_arrive_here(loaded);
+        } else {
+            hopper::barrier_expect(loaded, HALF_BYTES);
+            for (int box = 0; box < BOXES; box++)
+                hopper::tma_load(staged + box * BOX_BYTES, &p.residual_map, loaded,
+                                 at.column + box * BOX, at.row);
+        }
+    }
+    __syncwarp();
 }
 
 /* The tile's share of its rows' statistics: tiles beside it take others, so that no
@@ -220,6 +224,7 @@ __device__ __forceinline__ void sum_rows(const DownParams &p, uint32_t *histogra
     for (int group = at.column_tile + at.columns * warp; group < TILE_M / STEP;
          group += at.columns * (HELPERS / 32))
         down::sum_rows(p, histogram, at.row_tile * TILE_M + group * STEP, rows);
+    __syncwarp();
 }
 
 /* The block's histogram into the layer's. */

@@ -149,14 +149,17 @@ __device__ __forceinline__ void help_part(const Params &p, uint32_t staged, uint
         hopper::named_sync(STAGED + half, HANDOVER);
         if (threadIdx.x == 32)
             store_half<MODE>(p, staged, half, place, number);
+        __syncwarp();
     }
     if (MODE == FAST && GATED && is_counting && p.planes > 1)
         is_same = is_free = !(hopper::load_word(differs) | hopper::load_word(differs + 4));
     if (threadIdx.x == 32)
         hopper::tma_stores_read();
+    __syncwarp();
     if (!is_same) {
         hopper::named_sync(COUNTING, HELPERS); // h is out
         copy_bits<MODE>(staged);
+        __syncwarp();
         hopper::named_sync(COUNTING, HELPERS); // and all bits are written
     }
     if (is_free && !is_last)

@@ -164,6 +164,7 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE> struct Half {
         }
         is_first = false;
         hopper::proxy_fence();
+        __syncwarp();
         hopper::named_arrive(STAGED + half, HANDOVER);
     }
     __device__ __forceinline__ void leave_part(const Params &p, int part, int rows)

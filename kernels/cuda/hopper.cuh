@@ -66,7 +66,7 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity)
                  : "memory");
 }
 
-/* ---- named barriers of a block ---- */
+/* ---- named barriers of a block: whole warps, which a __syncwarp brings together ---- */
 
 __device__ __forceinline__ void named_sync(int id, int threads)
 {
