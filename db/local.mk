@@ -5,6 +5,7 @@ libdb_a_SOURCES = \
 	%reldir%/sqlite_api.h %reldir%/vtab.h %reldir%/vtab_examples.c \
 	%reldir%/vtab_pairs.c \
 	%reldir%/vtab_plan.c %reldir%/vtab_plan.h %reldir%/vtab_rows.c \
+	%reldir%/vtab_walk.c %reldir%/vtab_walk.h \
 	%reldir%/ledger.c %reldir%/ledger.h %reldir%/ledger_format.c \
 	%reldir%/ledger_format.h %reldir%/ledger_internal.h \
 	%reldir%/ledger_pack.c %reldir%/ledger_store.c \
@@ -26,7 +27,7 @@ twellscope_ledger_so_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=hidden
 twellscope_ledger_so_SOURCES = %reldir%/extension.c %reldir%/functions.c \
 	%reldir%/ledger_format.c %reldir%/ledger_read.c \
 	%reldir%/vtab_examples.c %reldir%/vtab_pairs.c %reldir%/vtab_plan.c \
-	%reldir%/vtab_rows.c src/base/error.c src/base/memory.c
+	%reldir%/vtab_rows.c %reldir%/vtab_walk.c src/base/error.c src/base/memory.c
 twellscope_ledger_so_LDFLAGS = $(AM_LDFLAGS) -shared
 twellscope_ledger_so_LDADD = $(ZLIB_LIBS) -lm
 BUILT_SOURCES += %reldir%/schema_sql.c

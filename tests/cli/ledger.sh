@@ -170,6 +170,50 @@ if $python -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2>/dev/
 else
     skip "Python without loadable extensions"
 fi
+# A search for one row after another, as a join makes it, finds what a scan does,
+# and decodes a block's layer once, not once a row.
+key="sequence, position, layer"
+for order in "sequence, layer, position" "position DESC, layer DESC, sequence DESC"; do
+    equal "rows searched by $order" "$(sql a.sqlite "SELECT count(*), sum(b.nnz), sum(a.nnz = b.nnz)
+        FROM (SELECT * FROM token_activity ORDER BY $order) a CROSS JOIN token_activity b
+        ON b.run = 'r' AND b.active = a.active AND b.sequence = a.sequence
+        AND b.position = a.position AND b.layer = a.layer" | tail -n 1)" \
+        "$(sql a.sqlite "SELECT count(*), sum(nnz), count(*) FROM token_activity" | tail -n 1)"
+    equal "sets searched by $order" "$(sql a.sqlite "SELECT count(*), sum(b.neuron)
+        FROM (SELECT DISTINCT $key FROM token_activity ORDER BY $order) a CROSS JOIN
+        active_neurons b ON b.run = 'r' AND b.sequence = a.sequence AND b.position = a.position
+        AND b.layer = a.layer" | tail -n 1)" \
+        "$(sql a.sqlite "SELECT count(*), sum(neuron) FROM active_neurons" | tail -n 1)"
+    equal "watched ones searched by $order" "$(sql a.sqlite "SELECT count(*), sum(b.value)
+        FROM (SELECT DISTINCT $key FROM token_activity ORDER BY $order) a CROSS JOIN watched b
+        ON b.run = 'r' AND b.sequence = a.sequence AND b.position = a.position
+        AND b.layer = a.layer ORDER BY 1" | tail -n 1 | cut -c 1-12)" \
+        "$(sql a.sqlite "SELECT count(*), sum(value) FROM watched" | tail -n 1 | cut -c 1-12)"
+done
+equal "what isn't there isn't found" "$(sql a.sqlite "SELECT count(*) FROM (SELECT 3 AS s, 0 AS p
+    UNION ALL SELECT 3, 31 UNION ALL SELECT 3, 32 UNION ALL SELECT 3, -1 UNION ALL SELECT 99, 0
+    UNION ALL SELECT -1, 0 UNION ALL SELECT 3, 1 << 40 UNION ALL SELECT 1 << 40, 0) CROSS JOIN
+    token_activity b ON b.run = 'r' AND b.sequence = s AND b.position = p
+    AND b.layer = 2 AND b.active = 'hidden'" | tail -n 1)" \
+    "$(sql a.sqlite "SELECT count(*) FROM token_activity WHERE sequence = 3 AND layer = 2
+    AND active = 'hidden' AND position IN (0, 31)" | tail -n 1)"
+cat >decoded.py <<'E2'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.enable_load_extension(True)
+db.load_extension(sys.argv[2])
+most = 2 * db.execute("SELECT count(*) FROM ledger_").fetchone()[0]
+seen = []
+db.set_trace_callback(lambda text: seen.append(text) if "FROM ledger_ " in text else None)
+rows = db.execute("SELECT count(*) FROM token_activity a CROSS JOIN token_activity b"
+                  " ON b.run = 'r' AND b.active = a.active AND b.sequence = a.sequence"
+                  " AND b.position = a.position AND b.layer = a.layer").fetchone()[0]
+print("yes" if 0 < len(seen) <= most < rows else (len(seen), most, rows))
+E2
+if $python -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2>/dev/null &&
+    ! is_sanitized; then
+    equal "a join decodes a layer of a block once" "$($python decoded.py a.sqlite "$extension")" yes
+fi
 equal "plain Python" "$(python3 "$top/scripts/ledger.py" a.sqlite r token_activity 3 | tail -n +2 |
     awk -F, '{ n++; s += $6 } END { print n "," s }')" \
     "$(sql a.sqlite "SELECT count(*), sum(nnz) FROM token_activity WHERE layer = 3
