@@ -17,9 +17,10 @@
  * of its 16; at 13, as now, 0.902 ms, 0.502x of a cuBLASLt product that a cold chip did
  * in 0.453: no gain over packing after. Of 0.910, fed at 9,
  * loading was 0.09, the epilogue 0.08, and 0.74 was left without either; mma alone
- * take 0.59 - 0.65 (6.0 cycles each). In the loop before, they were 58 % of a warp's
- * time, and 29 % stood between two blocks of them: barriers' answers, the next
- * fragments, copies, the next tile's place. With 99 KiB, thus two stages, this loop
+ * take 0.59 - 0.65 (6.0 cycles each). Shared memory is nearly as busy: for 16 along K
+ * 32 KiB are read and 12 written, 352 cycles beside the mma's 384. In the loop before,
+ * mma were 58 % of a warp's time, and 29 % stood between two blocks of them: barriers'
+ * answers, the next fragments, copies, the next tile's place. With 99 KiB, thus two stages, this loop
  * took 1.04 of that one's time before it released a stage early; not timed since.
  * Lost: a stage fed at row 7, 9 or 11 (1.02, 1.02, 1.03); the epilogue by 16 rows in
  * 16 KiB or 32, of three stages (1.02, 1.03) and four (1.02, 1.01); eight rows packed

@@ -216,6 +216,7 @@ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
 {
     Cluster &cluster = *self->block->cluster;
     Map m;
+    self->is_alone = true;
     memcpy(&m, map, sizeof m);
     if (m.mark != MAP_MARK)
         die("TMA by what is no tensor map");
@@ -236,6 +237,7 @@ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
 void tma_store(const CUtensorMap *map, uint32_t from, int column, int row)
 {
     Map m;
+    self->is_alone = true;
     memcpy(&m, map, sizeof m);
     if (m.mark != MAP_MARK)
         die("TMA by what is no tensor map");
@@ -254,6 +256,13 @@ void tma_store(const CUtensorMap *map, uint32_t from, int column, int row)
             uint8_t *out = const_cast<uint8_t *>(m.data) + (uint64_t)to_row * m.pitch + to * 2;
             put_off({Copy::BYTES, out, shared_pointer(at, 16, "TMA"), bytes, bytes});
         }
+}
+
+void tma_stores_read()
+{
+    self->is_alone = true;
+    copy_commit();
+    copy_wait(0);
 }
 
 /* What the driver's function is. */

@@ -136,9 +136,13 @@ static void complete(Warp &warp, Group &at)
     Group group = at;
     at = warp.group[--warp.groups];
     group.compute(group, group.how);
-    for (int lane = 0; lane < WARP; lane++)
-        if (group.has(lane) && warp.first + lane != self)
+    for (int lane = 0; lane < WARP; lane++) {
+        if (!group.has(lane))
+            continue;
+        warp.first[lane].is_alone = false;
+        if (warp.first + lane != self)
             set_ready(warp.first[lane]);
+    }
 }
 
 void meet(const char *name, uint32_t mask, void (*compute)(const Group &, void *), void *how)
@@ -206,8 +210,17 @@ static bool arrives(Named &barrier, int id, int threads)
     return true;
 }
 
+/* A warp comes to a barrier as a whole. */
+static void check_together(int id)
+{
+    if (self->is_alone)
+        die("thread %d comes to barrier %d without its warp, since it moved boxes",
+            self->number, id);
+}
+
 void sync_named(int id, int threads)
 {
+    check_together(id);
     Named &barrier = self->block->named[id & (NAMED - 1)];
     if (!arrives(barrier, id, threads))
         wait("barrier", &barrier, (uint32_t)id);
@@ -215,6 +228,7 @@ void sync_named(int id, int threads)
 
 void arrive_named(int id, int threads)
 {
+    check_together(id);
     arrives(self->block->named[id & (NAMED - 1)], id, threads);
 }
 
@@ -348,6 +362,7 @@ static void start_block(Block &block, const cudaLaunchConfig_t &config, uint32_t
         f.copies.clear();
         f.copied = 0;
         f.products.clear();
+        f.is_alone = false;
         if (f.lane == 0) {
             f.warp->first = &f;
             f.warp->exists = f.warp->ready = 0;

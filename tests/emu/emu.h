@@ -65,6 +65,7 @@ struct Fiber {
     std::vector<Copy> copies;
     size_t copied; /* of them are done */
     std::vector<Product> products;
+    bool is_alone; /* it moved boxes since its warp was last together */
 };
 
 /* Lanes that wait for each other in one operation. */
@@ -175,6 +176,7 @@ void copy_arrive(uint32_t barrier);
 void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
               int row, uint32_t mask);
 void tma_store(const CUtensorMap *map, uint32_t from, int column, int row);
+void tma_stores_read();
 
 /* ---- matrix products ---- */
 

@@ -49,11 +49,7 @@ inline void tma_store(const CUtensorMap *map, uint32_t from, int column, int row
 {
     emu::tma_store(map, from, column, row);
 }
-inline void tma_stores_read()
-{
-    emu::copy_commit();
-    emu::copy_wait(0);
-}
+inline void tma_stores_read() { emu::tma_stores_read(); }
 
 /* ---- warpgroup matrix products ---- */
 
