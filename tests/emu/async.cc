@@ -211,19 +211,26 @@ static void load_box(Cluster &cluster, const Load &load)
     }
 }
 
-void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column, int row,
-              uint32_t mask)
+/* One thread's box at that shared address, by that map. */
+static Map begin_box(const CUtensorMap *map, uint32_t address)
 {
-    Cluster &cluster = *self->block->cluster;
     Map m;
     self->is_alone = true;
     memcpy(&m, map, sizeof m);
     if (m.mark != MAP_MARK)
         die("TMA by what is no tensor map");
     check_aligned(map, 64, "a tensor map");
+    if (address % (m.swizzle ? 1024 : 128))
+        die("TMA at shared address 0x%x: not aligned", address);
+    return m;
+}
+
+void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column, int row,
+              uint32_t mask)
+{
+    Cluster &cluster = *self->block->cluster;
+    Map m = begin_box(map, to);
     barrier_at(barrier);
-    if (to % (m.swizzle ? 1024 : 128))
-        die("TMA to shared address 0x%x: not aligned", to);
     shared_pointer(to, 16, "TMA");
     shared_pointer(to + m.box_cols * 2 * m.box_rows - 16, 16, "TMA");
     cluster.loads.push_back(
@@ -236,14 +243,7 @@ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
 /* The other way, by chunks of a row, in this thread's copies. */
 void tma_store(const CUtensorMap *map, uint32_t from, int column, int row)
 {
-    Map m;
-    self->is_alone = true;
-    memcpy(&m, map, sizeof m);
-    if (m.mark != MAP_MARK)
-        die("TMA by what is no tensor map");
-    check_aligned(map, 64, "a tensor map");
-    if (from % (m.swizzle ? 1024 : 128))
-        die("TMA from shared address 0x%x: not aligned", from);
+    Map m = begin_box(map, from);
     for (uint32_t r = 0; r < m.box_rows; r++)
         for (uint32_t c = 0; c < m.box_cols; c += 8) {
             uint32_t at = from + (r * m.box_cols + c) * 2;
