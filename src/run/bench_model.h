@@ -21,12 +21,14 @@ extern "C" {
 enum tw_bench_model_form {
     TW_BENCH_DENSE,           /* nothing counted, where the backend can */
     TW_BENCH_DENSE_COUNTED,   /* as profile runs a dense layer */
-    TW_BENCH_TWELL_UNCOUNTED, /* as the next, where the backend can do that */
+    TW_BENCH_TWELL_UNCOUNTED, /* as TWELL, where the backend can do that */
+    TW_BENCH_TWELL_NO_LOSS,   /* as TWELL, where there is a head, without it */
     TW_BENCH_TWELL,           /* sparse, no row dense but those that overflow */
     TW_BENCH_AUTO,            /* as planned from the first rows, as profile */
     TW_BENCH_MODEL_FORMS
 };
-/* "dense", "dense-counted", "twell-uncounted", "twell", "auto". */
+/* "dense", "dense-counted", "twell-uncounted", "twell-no-loss", "twell",
+ * "auto". */
 const char *tw_bench_model_name(enum tw_bench_model_form form);
 
 struct tw_bench_model_options {

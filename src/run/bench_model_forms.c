@@ -14,6 +14,7 @@ static const char *const names[TW_BENCH_MODEL_FORMS] = {
     [TW_BENCH_DENSE] = "dense",
     [TW_BENCH_DENSE_COUNTED] = "dense-counted",
     [TW_BENCH_TWELL_UNCOUNTED] = "twell-uncounted",
+    [TW_BENCH_TWELL_NO_LOSS] = "twell-no-loss",
     [TW_BENCH_TWELL] = "twell",
     [TW_BENCH_AUTO] = "auto",
 };
@@ -32,14 +33,21 @@ bool twp_is_counted(enum tw_bench_model_form form)
     return form != TW_BENCH_DENSE && form != TW_BENCH_TWELL_UNCOUNTED;
 }
 
+bool twp_has_loss(const struct twp_model_bench *b,
+                  enum tw_bench_model_form form)
+{
+    return b->head.nll && form != TW_BENCH_TWELL_NO_LOSS;
+}
+
 static enum tw_status run_batch(struct twp_model_bench *b,
                                 const struct tw_active *active, bool is_counted,
-                                struct tw_error *err)
+                                bool has_loss, struct tw_error *err)
 {
     const struct tw_probes probes = {1, active};
     return tw_runner_batch(b->job->runner, &b->input.batch,
                            is_counted ? &probes : NULL,
-                           is_counted ? b->obs : NULL, &b->head, NULL, err);
+                           is_counted ? b->obs : NULL,
+                           has_loss ? &b->head : NULL, NULL, err);
 }
 
 static enum tw_status set_up(struct twp_model_bench *b, int form,
@@ -65,11 +73,12 @@ static int64_t now(void)
 enum tw_status twp_model_bench_pass(struct twp_model_bench *b, int form,
                                     int64_t *ns, struct tw_error *err)
 {
+    enum tw_bench_model_form of = (enum tw_bench_model_form)form;
     enum tw_status status = set_up(b, form, err);
     int64_t begin = now();
     if (status == TW_OK)
-        status = run_batch(b, &hidden,
-                           twp_is_counted((enum tw_bench_model_form)form), err);
+        status = run_batch(b, &hidden, twp_is_counted(of), twp_has_loss(b, of),
+                           err);
     *ns = now() - begin;
     if (*ns < 1)
         *ns = 1;
@@ -105,6 +114,8 @@ static enum tw_status choose_forms(struct twp_model_bench *b,
         b->to->is_sparse && (!ffn || strcmp(ffn, "twell") == 0);
     b->is_there[TW_BENCH_TWELL_UNCOUNTED] =
         can_skip && b->is_there[TW_BENCH_TWELL];
+    b->is_there[TW_BENCH_TWELL_NO_LOSS] =
+        b->head.nll && b->is_there[TW_BENCH_TWELL];
     b->is_there[TW_BENCH_AUTO] =
         b->to->is_sparse && (!ffn || strcmp(ffn, "auto") == 0);
     b->baseline = can_skip ? TW_BENCH_DENSE : TW_BENCH_DENSE_COUNTED;
@@ -135,7 +146,7 @@ static enum tw_status plan_auto(struct twp_model_bench *b, struct tw_error *err)
     int64_t seen_rows = rows < TW_PLAN_ROWS ? rows : TW_PLAN_ROWS;
     enum tw_status status = set_up(b, TW_BENCH_TWELL, err);
     if (status == TW_OK)
-        status = run_batch(b, &gate, true, err);
+        status = run_batch(b, &gate, true, false, err);
     for (int64_t l = 0; l < b->job->model->layers && status == TW_OK; l++) {
         int64_t overflow = (int64_t)b->obs[l].overflow_rows;
         const struct tw_ffn_seen seen = {.rows = seen_rows,
@@ -159,7 +170,7 @@ static enum tw_status count_input(struct twp_model_bench *b,
     enum tw_status status =
         set_up(b, to->is_sparse ? TW_BENCH_TWELL : TW_BENCH_DENSE_COUNTED, err);
     if (status == TW_OK)
-        status = run_batch(b, &hidden, true, err);
+        status = run_batch(b, &hidden, true, false, err);
     for (int64_t l = 0; l < layers && status == TW_OK; l++) {
         int64_t sum = 0;
         for (int64_t i = 0; i < rows; i++) {

@@ -38,6 +38,9 @@ TW_MUST_USE enum tw_status twp_model_bench_plan(struct twp_model_bench *b,
                                                 struct tw_error *err);
 /* Does a pass of the form count? */
 bool twp_is_counted(enum tw_bench_model_form form);
+/* Does it run the head? */
+bool twp_has_loss(const struct twp_model_bench *b,
+                  enum tw_bench_model_form form);
 /* One pass; *ns by the host's clock. */
 TW_MUST_USE enum tw_status twp_model_bench_pass(struct twp_model_bench *b,
                                                 int form, int64_t *ns,

@@ -156,7 +156,8 @@ static enum tw_status look_at(struct twp_model_bench *b,
     int64_t ns, predicted = 0;
     double sum = 0;
     enum tw_status status = twp_model_bench_pass(b, (int)row->form, &ns, err);
-    for (int64_t i = 0; b->head.nll && i < b->input.batch.rows; i++)
+    bool has_loss = twp_has_loss(b, row->form);
+    for (int64_t i = 0; has_loss && i < b->input.batch.rows; i++)
         if (!isnan(b->head.nll[i])) {
             sum += b->head.nll[i];
             predicted++;

@@ -26,8 +26,8 @@ head -c 6000 "$top/README.md" >text.txt
 claim "profile" "$tw" profile -m "$tiny" -f text.txt -c 64 --limit 512 --name prof --backend cpu \
     --db b.sqlite
 bench -f text.txt -c 64 -b 512 -r 3 --name all -o csv >all.csv 2>all.txt
-equal "three forms on the cpu, as printed" "$(cut -d , -f 1-4 all.csv | tail -n +2 | tr '\n' ' ')" \
-    "all,model,dense-counted,cpu all,model,twell,cpu all,model,auto,cpu "
+equal "four forms on the cpu, as printed" "$(cut -d , -f 1-4 all.csv | tail -n +2 | tr '\n' ' ')" \
+    "all,model,dense-counted,cpu all,model,twell-no-loss,cpu all,model,twell,cpu all,model,auto,cpu "
 equal "facts of the rows" "$(sql b.sqlite "SELECT DISTINCT m, k, n, dtype, data, repetitions FROM
     bench_results WHERE run = 'all'" | tail -n +2)" "512,128,384,float32,text.txt,3"
 equal "the input's non-zeros are profile's" "$(count "SELECT abs(b.nnz_mean - (SELECT avg(mean_nnz)
@@ -38,12 +38,13 @@ grep -q "^input: text.txt; 512 tokens in 8 sequences of at most 64" all.txt &&
     not_ok "the input is said" "$(cat all.txt)"
 equal "the forms' losses are profile's" "$(sed -n 's/.* loss \([0-9.]*\)$/\1/p' all.txt | sort -u)" \
     "$(count "SELECT printf('%.4f', mean_nll) FROM run_info WHERE run = 'prof'")"
+equal "without the head no loss is said" "$(grep -c "^twell-no-loss .* loss " all.txt)" 0
 equal "a rate is tokens over the median" "$(count "SELECT count(*) FROM bench_results WHERE
     abs(tokens_per_ms - 1e6 * m / ns_median) < 1e-6 AND ns_min <= ns_median AND peak_bytes > 1e6
-    AND mj_per_token IS NULL")" 3
+    AND mj_per_token IS NULL")" 4
 equal "layers of each form" "$(sql b.sqlite "SELECT path, count(*), min(tokens), max(repetitions)
     FROM layer_timings WHERE run = 'all' GROUP BY 1" | tail -n +2 | tr '\n' ' ')" \
-    "auto,6,512,3 dense,6,512,3 twell,6,512,3 "
+    "auto,6,512,3 dense,6,512,3 twell,6,512,3 twell-no-loss,6,512,3 "
 equal "layers take less than the pass" "$(count "SELECT (SELECT sum(ns_min) FROM layer_timings WHERE
     run = 'all' AND path = 'dense') < (SELECT ns_median FROM bench_results WHERE run = 'all' AND
     name = 'dense-counted')")" 1
