@@ -34,13 +34,13 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE> struct Half {
     __device__ __forceinline__ void wait()
     {
         if (!is_first)
-            hopper::named_sync(TAKEN + half, HANDOVER);
+            meet(TAKEN + half);
     }
     /* So is its pattern. */
     __device__ __forceinline__ void wait_pattern(const Params &p)
     {
         if (MODE == FAST && !is_first && p.counts.is_on)
-            hopper::named_sync(COUNTED + half, HANDOVER);
+            meet(COUNTED + half);
     }
     /* Nothing is left of a tile that the other warpgroup has alone. */
     __device__ __forceinline__ void skip(const Params &p)
@@ -98,7 +98,7 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE> struct Half {
         if (MODE == FAST && GATED && (!IS_CUT || F == RELU2))
             cut = hopper::round_pair<T>(low, high);
         if (MODE == FAST && GATED)
-            pattern[i] = 2 * pattern[i] + hopper::nonzero_halves(IS_CUT ? cut : cut & 0x7fff7fffu);
+            pattern[i] = 2 * pattern[i] + hopper::nonzero_halves(cut);
         if (F == EVERY) {
             low = d[S::UP + v]; // h is made
             high = d[S::UP + v + 1];
@@ -112,7 +112,9 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE> struct Half {
     /* A pair of h, of chunk j. */
     __device__ __forceinline__ void count(int j, int i, uint32_t h)
     {
-        uint32_t ones = hopper::nonzero_halves(F == RELU && !GATED ? h : h & 0x7fff7fffu);
+        if (F == RELU2 && !GATED) // or the compiler looks at all h at once, which spills
+            h &= 0x7fff7fffu;
+        uint32_t ones = hopper::nonzero_halves(h);
         if (GATED)
             nonzeros += ones;
         else
@@ -135,10 +137,8 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE> struct Half {
             int j = 16 * part + at;
             hopper::store_blocks(boxed_pair(base, at), pair[2 * j], pair[2 * j + 1],
                                  pair[2 * j + 2], pair[2 * j + 3]);
-            if (MODE != FAST)
-                continue;
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < (MODE == FAST ? 4 : 0); i++)
                 count(j, i % 2, pair[2 * j + i]);
         }
     }
@@ -165,7 +165,7 @@ template <Family F, bool GATED, enum tw_dtype T, Mode MODE> struct Half {
         is_first = false;
         hopper::proxy_fence();
         __syncwarp();
-        hopper::named_arrive(STAGED + half, HANDOVER);
+        arrive(STAGED + half);
     }
     __device__ __forceinline__ void leave_part(const Params &p, int part, int rows)
     {

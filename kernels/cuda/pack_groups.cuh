@@ -13,16 +13,6 @@ namespace packing {
 
 constexpr int GROUP_ROWS = 4;
 
-/* nonzero_bits by counts of halves. IS_SIGNED: a -0 may be among them. */
-template <bool IS_SIGNED> __device__ __forceinline__ uint32_t nonzero_mask(uint4 v)
-{
-    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0;
-#pragma unroll
-    for (int i = 3; i >= 0; i--)
-        pairs = 4 * pairs + hopper::nonzero_halves(IS_SIGNED ? word[i] & 0x7fff7fffu : word[i]);
-    return (pairs | pairs >> 15) & 0xff; // even columns from bit 0 on, odd from 16 on
-}
-
 /* Where the first row of a half tile goes, and entries from one row to the next. */
 struct GroupOut {
     uint32_t *count, *entry;
@@ -61,14 +51,13 @@ template <int ACT, enum tw_dtype T>
 __device__ __forceinline__ void pack_group(const uint32_t (&chunk)[GROUP_ROWS], const GroupOut &out,
                                            int row)
 {
-    constexpr bool IS_SIGNED = ACT == APPLIED || ACT == TW_ACT_FATRELU;
     int lane = threadIdx.x % 32, total[GROUP_ROWS];
     uint32_t mask[GROUP_ROWS], counts[GROUP_ROWS], lanes[GROUP_ROWS];
     bool is_single = true; // no lane has two
 #pragma unroll
     for (int r = 0; r < GROUP_ROWS; r++) {
         uint4 v = load_chunk(chunk[r]);
-        mask[r] = ACT == TW_ACT_RELU2 ? square_bits<T>(v) : nonzero_mask<IS_SIGNED>(v);
+        mask[r] = ACT == TW_ACT_RELU2 ? square_bits<T>(v) : nonzero_bits(v);
     }
 #pragma unroll
     for (int r = 0; r < GROUP_ROWS; r++) {

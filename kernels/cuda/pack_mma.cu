@@ -135,7 +135,7 @@ template <enum tw_dtype T> struct Pending {
     __device__ __forceinline__ void load() { v = load_chunk(chunk); }
     __device__ __forceinline__ void look()
     {
-        mask = is_squared() ? square_bits<T>(v) : nonzero_mask<true>(v);
+        mask = is_squared() ? square_bits<T>(v) : nonzero_bits(v);
         counts = __reduce_add_sync(FULL_WARP, __popc(mask) << (threadIdx.x % 32 & 24));
         lanes = __ballot_sync(FULL_WARP, mask != 0);
     }

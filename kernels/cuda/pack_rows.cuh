@@ -32,15 +32,14 @@ __device__ __forceinline__ uint32_t keep_pair(float low, float high, float t)
     return hopper::round_pair<T>(fabsf(low) <= t ? 0.0f : low, fabsf(high) <= t ? 0.0f : high);
 }
 
-/* Bit i: value i of 8 isn't zero. A half's lower 15 bits plus 0x7fff carry
- * into its top bit where they aren't. */
+/* Bit i: value i of 8 isn't zero. */
 __device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
 {
-    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0; // even columns low, odd high
+    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        pairs |= (((word[i] & 0x7fff7fffu) + 0x7fff7fffu) & 0x80008000u) >> (15 - 2 * i);
-    return (pairs & 0x55) | (pairs >> 15 & 0xaa);
+    for (int i = 3; i >= 0; i--)
+        pairs = 4 * pairs + hopper::nonzero_halves(word[i]);
+    return (pairs | pairs >> 15) & 0xff; // even columns from bit 0 on, odd from 16 on
 }
 
 /* Squares that vanish aren't in the pattern. */

@@ -125,7 +125,7 @@ template <enum tw_dtype T> inline uint32_t round_pair(float low, float high)
 }
 inline uint32_t nonzero_halves(uint32_t pair)
 {
-    return (pair >> 16 != 0) << 16 | ((pair & 0xffff) != 0);
+    return ((pair >> 16 & 0x7fff) != 0) << 16 | ((pair & 0x7fff) != 0);
 }
 template <enum tw_dtype T> inline uint32_t relu_pair(float low, float high)
 {
