@@ -150,33 +150,43 @@ static inline void check_all(struct cuda_case *c)
 #define REPEATED 20
 #endif
 
-/* Runs a suite on each path that the device can run, the portable one also with
- * smaller devices' shared memory: CK_RUN_SUITE takes these names. Exits 77
+/* Runs a suite on each path that the device can run, also with smaller devices'
+ * shared memory and on few multiprocessors: CK_RUN_SUITE takes these names. Exits 77
  * without a GPU; no forks: a CUDA context doesn't survive one. */
 static inline int cuda_main(Suite *(*make_suite)(const char *path))
 {
     static const struct {
         const char *name;
         enum tw_cuda_path path;
-        int shared_kib; /* of a block; 0: what the device has */
-    } paths[] = {{"hopper", TW_CUDA_HOPPER, 0},
-                 {"portable", TW_CUDA_PORTABLE, 0},
-                 {"portable_163", TW_CUDA_PORTABLE, 163}, // as 8.0
-                 {"portable_99", TW_CUDA_PORTABLE, 99}};  // as 8.6, 8.9, 12.0
+        int shared_kib, multiprocessors; /* 0: what the device has */
+    } paths[] = {{"hopper", TW_CUDA_HOPPER, 0, 0},
+                 {"portable", TW_CUDA_PORTABLE, 0, 0},
+                 {"portable_163", TW_CUDA_PORTABLE, 163, 0}, // as 8.0
+                 {"portable_99", TW_CUDA_PORTABLE, 99, 0},   // as 8.6, 8.9, 12.0
+                 // many tiles a block in small cases; the emulated device has 4
+                 {"hopper_2", TW_CUDA_HOPPER, 0, 2},
+                 {"portable_1", TW_CUDA_PORTABLE, 0, 1}};
     struct tw_error err = {0};
     int failed = 0;
     if (twp_device_open(0, &the_device, &err) != TW_OK) {
         printf("skipped: %s\n", err.text);
         return 77;
     }
-    int shared = the_device.shared_bytes;
+    struct twp_device whole = the_device;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        the_device.shared_bytes = shared;
+#ifdef TW_CUDA_EMULATED
+        if (paths[i].multiprocessors)
+            continue;
+#endif
+        the_device = whole;
         the_path = (int)i;
         if (twp_device_take_path(&the_device, paths[i].path, NULL) != TW_OK)
             continue;
-        if (paths[i].shared_kib && paths[i].shared_kib < shared / 1024)
+        if (paths[i].shared_kib &&
+            paths[i].shared_kib < whole.shared_bytes / 1024)
             the_device.shared_bytes = paths[i].shared_kib * 1024;
+        if (paths[i].multiprocessors)
+            the_device.multiprocessors = paths[i].multiprocessors;
         if (tw_run_suite_here(make_suite(paths[i].name)) != EXIT_SUCCESS)
             failed++;
     }

@@ -31,8 +31,7 @@ constexpr int STAGES = 4;
 constexpr int PART = 128, PARTS = TILE_N / PART; // columns in shared memory at a time
 constexpr int BOXES = PART / BOX, HALF_BYTES = BOXES * BOX_BYTES;
 constexpr int LOW = 56, HIGH = 224; // registers of a spare and of a multiplying thread
-constexpr int COUNTING = 5;         // the barrier of the spare warps
-constexpr int READ = 6;             // one a multiplying warpgroup: it has that residual
+constexpr int READ = MORE;          // a multiplying warpgroup has that residual
 constexpr int BYTES = smem_bytes(STAGES, 2 * HALF_BYTES) + 2 * 8; // with the residuals' mbarriers
 static_assert(BYTES + 4 * TWP_HISTOGRAM <= 227 * 1024, "shared memory");
 
@@ -86,12 +85,12 @@ template <enum tw_dtype T> struct Held {
                 pair[PART / 4 * part + 2 * at + i] = v[i];
         }
         if (go == GOES - 1 && part < PARTS - 1)
-            hopper::named_arrive(READ + half, HANDOVER);
+            arrive(READ + half);
     }
     __device__ __forceinline__ void store(int part, int go)
     {
         if (go == 0 && part > 0)
-            hopper::named_sync(TAKEN + half, HANDOVER);
+            meet(TAKEN + half);
 #pragma unroll
         for (int at = go * AT_ONCE; at < (go + 1) * AT_ONCE; at += 2) {
             const uint32_t *v = pair + PART / 4 * part + 2 * at;
@@ -99,7 +98,7 @@ template <enum tw_dtype T> struct Held {
         }
         if (go == GOES - 1) {
             hopper::proxy_fence();
-            hopper::named_arrive(STAGED + half, HANDOVER);
+            arrive(STAGED + half);
         }
     }
     __device__ __forceinline__ void go(const DownParams &p, int number)
@@ -198,11 +197,9 @@ __device__ __forceinline__ void load_part(const DownParams &p, uint32_t staged, 
         hopper::named_sync(COUNTING, HELPERS); // all rows that were there are out
         if (p.residual)
             move_rows<true>(p, staged, at, rows);
-        __syncwarp();
-        hopper::named_sync(COUNTING, HELPERS);
-    }
-    if (threadIdx.x == 32) {
-        if (p.rows.list || !p.residual) {
+        hopper::barrier_arrive_here(loaded); // all that wrote
+    } else if (threadIdx.x == 32) {
+        if (!p.residual) {
             hopper::barrier_arrive_here(loaded);
         } else {
             hopper::barrier_expect(loaded, HALF_BYTES);
@@ -246,7 +243,7 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint3
         for (int part = 0; part < PARTS; part++) {
             for (int half = 0; half < 2; half++) {
                 if (part > 0)
-                    hopper::named_sync(READ + half, HANDOVER);
+                    meet(READ + half);
                 load_part(p, staged + half * HALF_BYTES, loaded + 8 * half, At(at, half, part),
                           rows);
             }
@@ -255,10 +252,10 @@ __device__ __forceinline__ void help(const DownParams &p, uint32_t staged, uint3
         }
         for (int part = 0; part < PARTS; part++)
             for (int half = 0; half < 2; half++) {
-                hopper::named_sync(STAGED + half, HANDOVER);
+                meet(STAGED + half);
                 store_part(p, staged + half * HALF_BYTES, At(at, half, part), rows);
                 if (part < PARTS - 1)
-                    hopper::named_arrive(TAKEN + half, HANDOVER);
+                    arrive(TAKEN + half);
             }
     }
     if (p.counts.is_on && p.sums.count)
@@ -280,7 +277,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     uint32_t loaded = smem.full + 2 * MAX_STAGES * 8;
     if (threadIdx.x == 0)
         for (int half = 0; half < 2; half++)
-            hopper::barrier_init(loaded + 8 * half, 1);
+            hopper::barrier_init(loaded + 8 * half, p.rows.list ? HELPERS : 1);
     start(smem);
     if (threadIdx.x < 128) {
         hopper::registers_down<LOW>();

@@ -133,7 +133,7 @@ __device__ __forceinline__ void tell(int barrier, int halves)
 {
     __syncwarp();
     for (int half = 0; half < halves; half++)
-        hopper::named_arrive(barrier + half, HANDOVER);
+        arrive(barrier + half);
 }
 
 /* One part of a tile. differs: a word of each half, set where `hidden` isn't the
@@ -146,7 +146,7 @@ __device__ __forceinline__ void help_part(const Params &p, uint32_t staged, uint
     bool is_counting = MODE != OFF && p.counts.is_on;
     bool is_same = true, is_free = !is_counting || MODE == FAST;
     for (int half = 0; half < halves; half++) {
-        hopper::named_sync(STAGED + half, HANDOVER);
+        meet(STAGED + half);
         if (threadIdx.x == 32)
             store_half<MODE>(p, staged, half, place, number);
         __syncwarp();

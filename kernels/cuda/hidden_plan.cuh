@@ -23,8 +23,7 @@ template <bool GATED> struct Registers {
     static constexpr int LOW = GATED ? 72 : 56, HIGH = GATED ? 216 : 224;
     static_assert(128 * LOW + 256 * HIGH <= 65536, "register file");
 };
-constexpr int COUNTING = 5;         // the barrier of the spare warps
-constexpr int COUNTED = 6;          // one a multiplying warpgroup: its planes are read
+constexpr int COUNTED = MORE; // a multiplying warpgroup's planes are read
 constexpr uint32_t FULL_WARP = 0xffffffffu;
 
 template <bool GATED> struct Shape {
@@ -34,17 +33,18 @@ template <bool GATED> struct Shape {
     static constexpr int VALUES = COLS / 2;   // of h in a thread
 };
 
-/* Shared memory: 128 columns of the tile at a time, which leaves room for a fourth
+/* Shared memory: 128 columns of the tile at a time, which mostly leaves room for a fourth
  * stage, that takes up what the loads are late by while h goes out. */
 template <Mode MODE> struct Plan {
-    static constexpr int STAGES = MODE == ANY ? 3 : 4;
     static constexpr int PLANES = MODE == ANY ? 1 + TWP_DEFS : MODE == FAST ? 1 : 0;
     static constexpr int H_BYTES = planes::COLUMNS / BOX * BOX_BYTES; // of 64 rows
     static constexpr int HALF_BYTES = H_BYTES + PLANES * planes::BYTES;
     static constexpr int BARRIERS = 2 * MAX_STAGES * 8;
-    static constexpr int BYTES =
-        STAGES * STAGE_BYTES + 2 * HALF_BYTES + BARRIERS + HELPERS / 32 * 4;
-    static_assert(BYTES <= 227 * 1024, "shared memory");
+    static constexpr int BESIDE = 2 * HALF_BYTES + BARRIERS + HELPERS / 32 * 4;
+    static constexpr int FIT = (227 * 1024 - HANDOVER_BYTES - BESIDE) / STAGE_BYTES;
+    static constexpr int STAGES = FIT < MAX_STAGES ? FIT : MAX_STAGES;
+    static constexpr int BYTES = STAGES * STAGE_BYTES + BESIDE;
+    static_assert(STAGES >= 3, "shared memory");
     static_assert(HALF_BYTES % ALIGN == 0, "swizzled boxes");
 };
 

@@ -31,7 +31,10 @@
  * warps were slower than the mainloop); a bias decided at run time 1.09; 512 threads,
  * for more helpers, leave too few registers for the accumulators; a tile stored to shared
  * memory beside the next product, as in hidden.cu, 1.00 (1.12 with 900 non-zeros a row:
- * less time is left to pack it). */
+ * less time is left to pack it); that with four stages and 128 columns at a time 1.00 to
+ * 1.01 (1.06 with 113, 1.5 with 900); eight rows at a time, whose lanes that hold something
+ * are dealt out to lanes, half of the instructions but a longer chain, 0.5 to 1 % slower (4 %
+ * with 113). */
 #include "kernels/cuda/act.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launch_mma.h"
@@ -116,7 +119,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
         for (int half = 0; half < at.halves(); half++) {
             int row = at.row() + half * HALF_ROWS, rows = min(HALF_ROWS, p.rows - row);
             uint32_t half_tile = staged + half * HALF_ROWS * ROW_BYTES;
-            hopper::named_sync(STAGED + half, HANDOVER);
+            meet(STAGED + half);
             if (rows == HALF_ROWS && columns >= TWP_TILE)
                 pack_groups<ACT, T, STEP>(p.out, half_tile, row, at.column_tile,
                                           (warp + 2 * half) % STEP); // 16 groups a half
@@ -125,7 +128,7 @@ __device__ __forceinline__ void pack_tiles(const PackParams &p, uint32_t staged,
                                            warp);
             __syncwarp();
             if (at.has_next())
-                hopper::named_arrive(TAKEN + half, HANDOVER);
+                arrive(TAKEN + half);
         }
     }
 }
@@ -142,14 +145,14 @@ __device__ __forceinline__ void multiply_tiles(const PackParams &p, const Smem<S
         if (half >= at.halves()) { // a half tile is the last
             skip_tile(smem, ring, p.steps, []() {});
             if (!is_first)
-                hopper::named_sync(TAKEN + half, HANDOVER);
+                meet(TAKEN + half);
             continue;
         }
         multiply_tile<T>(d, smem, ring, half, p.steps);
         if (!is_first)
-            hopper::named_sync(TAKEN + half, HANDOVER);
+            meet(TAKEN + half);
         stage_half<ACT, HAS_BIAS, T>(d, staged, p, at.column_tile * TILE_N);
-        hopper::named_arrive(STAGED + half, HANDOVER);
+        arrive(STAGED + half);
     }
 }
 

@@ -34,8 +34,9 @@ constexpr int REGISTERS_LOW = 72, REGISTERS_HIGH = 216;
 static_assert(128 * REGISTERS_LOW + 256 * REGISTERS_HIGH <= 65536, "register file");
 static_assert(A_BYTES % ALIGN == 0 && B_BYTES % (2 * ALIGN) == 0, "swizzled tiles");
 
-/* Named barriers: one pair a consumer warpgroup. */
-constexpr int STAGED = 1, TAKEN = 3;
+/* Named barriers: of a consumer warpgroup and the spare warps, one a warpgroup (MORE: what
+ * a kernel names), and of the spare warps. */
+constexpr int STAGED = 1, TAKEN = 3, MORE = 5, COUNTING = 7;
 constexpr int HANDOVER = 128 + HELPERS;
 
 constexpr int smem_bytes(int stages, int staged_bytes)
@@ -44,6 +45,42 @@ constexpr int smem_bytes(int stages, int staged_bytes)
 }
 static_assert(smem_bytes(3, STAGED_BYTES) <= 227 * 1024, "shared memory with staging");
 static_assert(smem_bytes(4, 0) <= 227 * 1024, "shared memory without staging");
+
+#ifndef TW_RACECHECK
+constexpr int HANDOVER_BYTES = 0; // static shared memory
+/* The other side isn't waited for. */
+__device__ __forceinline__ void arrive(int barrier)
+{
+    hopper::named_arrive(barrier, HANDOVER);
+}
+__device__ __forceinline__ void meet(int barrier)
+{
+    hopper::named_sync(barrier, HANDOVER);
+}
+__device__ __forceinline__ void start_handover() {}
+#else
+/* The same by mbarriers: compute-sanitizer's racecheck takes what a thread wrote before it
+ * only arrived at a named barrier for unordered, from the second time on. */
+constexpr int HANDOVER_BYTES = ALIGN; // before dynamic memory that is aligned
+__device__ __forceinline__ uint32_t handover(int barrier)
+{
+    __shared__ uint64_t barriers[COUNTING];
+    return hopper::smem_address(barriers + barrier);
+}
+__device__ __forceinline__ void arrive(int barrier)
+{
+    hopper::barrier_arrive_here(handover(barrier));
+}
+__device__ __forceinline__ void meet(int barrier)
+{
+    hopper::barrier_meet(handover(barrier));
+}
+__device__ __forceinline__ void start_handover()
+{
+    for (int barrier = STAGED; barrier < COUNTING; barrier++)
+        hopper::barrier_init(handover(barrier), HANDOVER);
+}
+#endif
 
 /* Shared addresses of a block's parts. */
 template <int STAGES> struct Smem {
@@ -134,6 +171,7 @@ template <int STAGES> __device__ void start(const Smem<STAGES> &smem)
             hopper::barrier_init(smem.full + 8 * s, 1);
             hopper::barrier_init(smem.empty + 8 * s, 2 * CLUSTER);
         }
+        start_handover();
         hopper::barrier_init_fence();
     }
     __syncthreads();

@@ -36,6 +36,13 @@ constexpr int LINE = TILE_K * 2;         // bytes of a stage's row
 constexpr int CHUNKS = TILE_K / 8;       // of 16 bytes
 constexpr int LOADED = THREADS / CHUNKS; // rows that all threads load at once
 constexpr int A_BYTES = TILE_M * LINE, STAGE_BYTES = (TILE_M + TILE_N) * LINE;
+/* Lanes that say that their warp is done with a stage. All for racecheck, to which one's
+ * word isn't the others'. */
+#ifndef TW_RACECHECK
+constexpr int RELEASING = 1;
+#else
+constexpr int RELEASING = 32;
+#endif
 constexpr int SLOT_BYTES = 32;                       // of a warp, see Feed
 constexpr int BARRIERS = 128 + WARPS * SLOT_BYTES;   // bytes before the ring, with slots
 static_assert(TILE_M / WARP_M * WARPS_N == WARPS, "a tile of warps");
@@ -250,7 +257,7 @@ template <bool DUAL> struct Product {
         if (threadIdx.x == 0)
             for (int s = 0; s < MAX_STAGES; s++) {
                 mma::barrier_init(memory + s * 8, THREADS);
-                mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS);
+                mma::barrier_init(memory + (MAX_STAGES + s) * 8, WARPS * RELEASING);
             }
         __syncthreads();
         leave_next();
@@ -291,7 +298,7 @@ template <bool DUAL> struct Product {
     __device__ __forceinline__ void release()
     {
         __syncwarp();
-        if (threadIdx.x % 32 == 0)
+        if (threadIdx.x % 32 < RELEASING)
             mma::barrier_arrive(ring.empty());
     }
     /* One stage's part of d. What a row of blocks needs is loaded beside the one
