@@ -53,6 +53,7 @@ struct AddParams {
     const float *down_bias;
     const uint16_t *residual;
     uint16_t *y;
+    struct twp_counts counts; // off: hide counts
 };
 
 template <enum tw_dtype T> __device__ __forceinline__ void widen(float (&out)[8], uint4 v)
@@ -89,7 +90,7 @@ template <int NV, bool FULL> struct Columns {
     }
 };
 
-/* ---- hide ---- */
+/* ---- counts ---- */
 
 /* A row's counts, in the lanes of its warp. */
 struct RowSums {
@@ -97,23 +98,15 @@ struct RowSums {
     uint32_t nnz[TWP_DEFS] = {};
 };
 
-/* LOOKS: first and last are read before they are changed; what is read may be old,
- * from the L1 cache: then they are changed once too often. Plain layers' statistics
- * cost 2.4 and 1.4 % by that (M 16384, 65536; before 2.8 and 2.0), gated ones' 1.6 and
- * 1.0 % (before 1.2 and 0.4): their registers are scarce. */
-template <bool LOOKS>
 __device__ __forceinline__ void fire(const struct twp_counts &c, int def, uint32_t neuron,
                                      uint32_t row)
 {
     atomicAdd(c.fired[def] + neuron, 1); // results unused: reductions, nothing waits
-    if (!LOOKS || row < c.first[def][neuron])
-        atomicMin(c.first[def] + neuron, row);
-    if (!LOOKS || row >= c.last[def][neuron])
-        atomicMax(c.last[def] + neuron, row + 1);
+    atomicMin(c.first[def] + neuron, row);
+    atomicMax(c.last[def] + neuron, row + 1);
 }
 
 /* a: the packed act(gate). */
-template <bool GATED>
 __device__ __forceinline__ void count_entry(const struct twp_counts &c, RowSums &sums,
                                             uint32_t neuron, float a, float h, uint32_t row,
                                             bool is_skipped)
@@ -127,7 +120,7 @@ __device__ __forceinline__ void count_entry(const struct twp_counts &c, RowSums 
             continue;
         sums.nnz[d]++;
         if (!is_skipped)
-            fire<!GATED>(c, d, neuron, row);
+            fire(c, d, neuron, row);
     }
 }
 
@@ -149,6 +142,8 @@ __device__ __forceinline__ void finish_counts(const struct twp_counts &c, const 
             c.nnz[d][row] = nnz;
     }
 }
+
+/* ---- hide ---- */
 
 /* A warp's window of entries. */
 struct Window {
@@ -255,25 +250,10 @@ __device__ __forceinline__ void hide_window(const HideParams &p, int row, Window
         if (GATED)
             h *= window.dot[e] + (p.up_bias ? __ldg(p.up_bias + neuron) : 0.0f);
         out[e] = make_uint2(neuron, __float_as_uint(h));
-        if (p.counts.is_on)
-            count_entry<GATED>(p.counts, sums, neuron, a, h, row, is_skipped);
+        if (GATED && p.counts.is_on)
+            count_entry(p.counts, sums, neuron, a, h, row, is_skipped);
     }
     __syncwarp();
-}
-
-/* The row of this warp; negative: none. Blocks of plain layers take rows from both ends,
- * so that the first and the last row of most neurons are found early and seldom changed
- * afterwards. */
-template <bool GATED> __device__ __forceinline__ int row_of_warp(int rows)
-{
-    int warp = threadIdx.x / 32, row = blockIdx.x * WARPS + warp;
-    if (GATED)
-        return row < rows ? row : -1;
-    int turn = blockIdx.x / 2 * WARPS + warp;
-    int of_end = gridDim.x / 2 * WARPS; // rows that are taken from there
-    if (blockIdx.x % 2)
-        return rows - 1 - turn;
-    return turn < rows - of_end ? turn : -1;
 }
 
 template <enum tw_dtype T, int NV, int BATCH, bool GATED, bool FULL, int BLOCKS>
@@ -283,15 +263,15 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
     common::let_next_start();
     common::wait_for_last();
     Window &window = windows[threadIdx.x / 32];
-    int lane = threadIdx.x % 32, row = row_of_warp<GATED>(p.rows);
-    if (row < 0)
+    int lane = threadIdx.x % 32, row = blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row >= p.rows)
         return;
     if (p.is_routed && p.is_routed[row]) {
         if (lane == 0)
             p.list.n[row] = ROUTED;
         return;
     }
-    bool is_skipped = p.counts.is_on && p.counts.skip && p.counts.skip[row];
+    bool is_skipped = GATED && p.counts.is_on && p.counts.skip && p.counts.skip[row];
     RowSums sums;
     uint2 *out = reinterpret_cast<uint2 *>(p.list.pair) + (int64_t)row * p.in.tiles * p.in.slots;
     int listed = 0;
@@ -317,7 +297,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) hide_kernel(const HidePara
     }
     if (lane == 0)
         p.list.n[row] = listed;
-    if (p.counts.is_on)
+    if (GATED && p.counts.is_on)
         finish_counts(p.counts, sums, row);
 }
 
@@ -382,7 +362,11 @@ __device__ __forceinline__ void finish_row(const AddParams &p,
     }
 }
 
-template <enum tw_dtype T, int NV, int DEPTH, bool FULL, int BLOCKS>
+/* COUNTS: of a plain layer, whose hide has nothing else to do meanwhile. With 30 entries a
+ * row that is 1.9 and 1.6 % of the layer (M 16384, 65536), in hide 2.6 and 1.6 %; first and
+ * last read before they are changed, rows from both ends so that they seldom are, 2.5 and
+ * 2.8 % here. */
+template <enum tw_dtype T, int NV, int DEPTH, bool FULL, bool COUNTS, int BLOCKS>
 __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams p)
 {
     common::let_next_start();
@@ -394,15 +378,23 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS) add_kernel(const AddParams
     uint32_t n = p.list.n[row];
     if (n == ROUTED)
         return;
+    bool is_counting = COUNTS && part == 0;
+    bool is_skipped = is_counting && p.counts.skip && p.counts.skip[row];
+    RowSums sums;
     Columns<NV, FULL> columns(part * NV * 256, p.d);
     const uint2 *from = reinterpret_cast<const uint2 *>(p.list.pair) + (int64_t)row * p.list.room;
     float y[NV * 8] = {};
 #pragma unroll 1
     for (uint32_t base = 0; base < n; base += 32) {
         uint2 mine = base + lane < n ? __ldcs(from + base + lane) : make_uint2(0, 0);
+        float h = __uint_as_float(mine.y);
+        if (is_counting && base + lane < n)
+            count_entry(p.counts, sums, mine.x, h, h, row, is_skipped);
         add_entries<T, NV, DEPTH, FULL>(p, columns, y, mine, min(32u, n - base));
     }
     finish_row<T>(p, columns, row, y);
+    if (is_counting)
+        finish_counts(p.counts, sums, row);
 }
 
 template <enum tw_dtype T, int NV, int BATCH, int BLOCKS>
@@ -422,8 +414,11 @@ enum tw_status add(AddParams p, cudaStream_t stream, struct tw_error *err)
     p.parts = (p.d + NV * 256 - 1) / (NV * 256);
     int64_t warps = (int64_t)p.rows * p.parts;
     int blocks = (int)((warps + WARPS - 1) / WARPS);
-    auto kernel = p.d % (NV * 256) == 0 ? add_kernel<T, NV, DEPTH, true, BLOCKS>
-                                        : add_kernel<T, NV, DEPTH, false, BLOCKS>;
+    bool is_full = p.d % (NV * 256) == 0, counts = p.counts.is_on;
+    auto kernel = is_full && counts ? add_kernel<T, NV, DEPTH, true, true, BLOCKS>
+                  : is_full         ? add_kernel<T, NV, DEPTH, true, false, BLOCKS>
+                  : counts          ? add_kernel<T, NV, DEPTH, false, true, BLOCKS>
+                                    : add_kernel<T, NV, DEPTH, false, false, BLOCKS>;
     return common::launch("add", kernel, blocks, WARPS * 32, 0, stream, err, p);
 }
 
@@ -447,7 +442,7 @@ enum tw_status add_variant(int variant, const AddParams &p, cudaStream_t stream,
 {
     switch (variant) {
     case 1:
-        return add<T, 4, 2, 5>(p, stream, err);
+        return add<T, 4, 2, 3>(p, stream, err);
     case 2:
         return add<T, 8, 2, 3>(p, stream, err);
     default:
@@ -483,7 +478,9 @@ extern "C" enum tw_status tw_launch_add(const struct twp_unpack_args *args,
                    static_cast<const uint16_t *>(args->down),
                    args->down_bias,
                    static_cast<const uint16_t *>(args->residual),
-                   static_cast<uint16_t *>(args->y)};
+                   static_cast<uint16_t *>(args->y),
+                   args->counts};
+    p.counts.is_on = p.counts.is_on && !args->up;
     return args->type == TW_F16 ? add_variant<TW_F16>(args->variant, p, stream, err)
                                 : add_variant<TW_BF16>(args->variant, p, stream, err);
 }
