@@ -3,8 +3,12 @@
 # left and its count at the right.
 stats data using 6 nooutput name 'mean'
 top = mean_max > 0 ? mean_max : 1
+# Room at the right for counts of any length.
+stats data using 7 nooutput name 'count'
+digits = count_max > 0 ? floor(log10(count_max)) + 1 : 1
+wide = 1 / (0.69 - 0.0245 * (digits > 5 ? digits - 5 : 0))
 # Four steps or so, of 1, 2 or 5 times a power of ten: labels never touch.
-rough = top * 1.42 / 4
+rough = top * wide / 4
 power = 10 ** floor(log10(rough))
 step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : \
                 rough / power < 7.5 ? 5 : 10)
@@ -15,7 +19,7 @@ set border 1
 unset ytics
 set xtics step
 set xlabel 'non-zeros per token and layer'
-set xrange [0 : top * 1.42]
+set xrange [0 : top * wide]
 set lmargin 14.5
 set rmargin 0.5
 unset key
