@@ -6,7 +6,7 @@
 late=$(dirname "$tw")/tests/twellscope-late
 plain=$tw
 
-python3 "$top/tests/cli/make_corpus.py" 60 300 5 c.jsonl
+python3 "$top/tests/cli/make_corpus.py" 30 300 5 c.jsonl
 profile() {
     program=$1
     shift
