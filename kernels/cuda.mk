@@ -78,3 +78,10 @@ kernels/cuda/head_product.o kernels/cuda/hidden.o kernels/cuda/hidden_any.o \
 	    -MF $@.d -c -o $@ $< 2>$@.ptxas || { cat $@.ptxas >&2; exit 1; }; }
 	@sed -e '/^ptxas info/d' -e '/bytes stack frame/d' $@.ptxas >&2
 -include $(wildcard kernels/cuda/*.o.d)
+# That the build for racecheck (HACKING.md) compiles still, by one kernel of it.
+check-racecheck: CUDA_GENCODE = $(CUDA_GENCODE_HOPPER)
+check-racecheck:
+	$(AM_V_NVCC)$(NVCOMPILE) -DTW_RACECHECK -c -o kernels/cuda/racecheck.tmp \
+	    $(srcdir)/kernels/cuda/down.cu
+	@rm -f kernels/cuda/racecheck.tmp
+.PHONY: check-racecheck
