@@ -6,14 +6,6 @@
 
 namespace hidden {
 
-/* Bit i: value i of 8 isn't zero. */
-__device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
-{
-    uint32_t pairs = nonzero_tops(v.x) >> 6 | nonzero_tops(v.y) >> 4 | nonzero_tops(v.z) >> 2 |
-                     nonzero_tops(v.w); // odd bits from 9 and from 25 on
-    return (pairs >> 9 & 0x55) | (pairs >> 24 & 0xaa);
-}
-
 /* One thread: a part of h out of shared memory. */
 template <Mode MODE>
 __device__ __forceinline__ void store_half(const Params &p, uint32_t staged, int half, int place,

@@ -63,13 +63,6 @@ template <Mode MODE> __device__ __forceinline__ uint32_t copied_row(uint32_t sta
            row % 8 * planes::ROW_BYTES;
 }
 
-/* The top bits of a pair's halves that aren't zero: their lower 15 bits plus 0x7fff
- * carry there. A pair without signs needs one instruction less. */
-__device__ __forceinline__ uint32_t nonzero_tops(uint32_t pair, bool is_signed = true)
-{
-    return ((is_signed ? pair & 0x7fff7fffu : pair) + 0x7fff7fffu) & 0x80008000u;
-}
-
 } // namespace hidden
 
 #endif

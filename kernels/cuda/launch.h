@@ -205,7 +205,7 @@ struct twp_unpack_args {
     const float *up_bias, *down_bias; /* or NULL */
     const void *residual;             /* [rows][d] or NULL; may be y */
     void *y;                          /* [rows][d] */
-    struct twp_counts counts;
+    struct twp_counts counts; /* hide counts a gated layer's, add a plain one's */
     int variant; /* 0: the fastest known; tests try others */
 };
 

@@ -32,16 +32,6 @@ __device__ __forceinline__ uint32_t keep_pair(float low, float high, float t)
     return hopper::round_pair<T>(fabsf(low) <= t ? 0.0f : low, fabsf(high) <= t ? 0.0f : high);
 }
 
-/* Bit i: value i of 8 isn't zero. */
-__device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
-{
-    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0;
-#pragma unroll
-    for (int i = 3; i >= 0; i--)
-        pairs = 4 * pairs + hopper::nonzero_halves(word[i]);
-    return (pairs | pairs >> 15) & 0xff; // even columns from bit 0 on, odd from 16 on
-}
-
 /* Squares that vanish aren't in the pattern. */
 template <enum tw_dtype T> __device__ __forceinline__ uint32_t square_bits(uint4 v)
 {

@@ -48,7 +48,8 @@ static_assert(smem_bytes(4, 0) <= 227 * 1024, "shared memory without staging");
 
 #ifndef TW_RACECHECK
 constexpr int HANDOVER_BYTES = 0; // static shared memory
-/* The other side isn't waited for. */
+/* At a barrier of a consumer warpgroup and the spare warps, whole warps of either: without
+ * waiting for the other side, and waiting for it. */
 __device__ __forceinline__ void arrive(int barrier)
 {
     hopper::named_arrive(barrier, HANDOVER);

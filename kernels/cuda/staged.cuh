@@ -30,6 +30,16 @@ using hopper::load_chunk;
 using hopper::load_word;
 using hopper::store_chunk;
 
+/* Bit i: value i of a chunk isn't zero, whatever its sign. */
+__device__ __forceinline__ uint32_t nonzero_bits(uint4 v)
+{
+    uint32_t word[4] = {v.x, v.y, v.z, v.w}, pairs = 0;
+#pragma unroll
+    for (int i = 3; i >= 0; i--)
+        pairs = 4 * pairs + hopper::nonzero_halves(word[i]);
+    return (pairs | pairs >> 15) & 0xff; // even columns from bit 0 on, odd from 16 on
+}
+
 } // namespace staged
 
 #endif

@@ -441,7 +441,7 @@ enum tw_status add_variant(int variant, const AddParams &p, cudaStream_t stream,
                            struct tw_error *err)
 {
     switch (variant) {
-    case 1:
+    case 1: // more blocks spill where columns are missing and it counts
         return add<T, 4, 2, 3>(p, stream, err);
     case 2:
         return add<T, 8, 2, 3>(p, stream, err);
